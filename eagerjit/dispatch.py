@@ -30,6 +30,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.once import lock
+from eagerjit.runtime.walking import OpFacts
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.fitting import reachable
 from eagerjit.tensors.mistakes import explained
@@ -88,6 +89,8 @@ class Op:
     results_read: tuple[int, ...] | None = None
     formal: Formal | None = None
     on_host = ""
+    facts: OpFacts | None = None
+    """What a walk backwards knows of the op natively; None before it has met one."""
 
     def __init__(
         self,
@@ -313,12 +316,7 @@ class Op:
         recorded = create_graph and self.rules is None and not traced
         if traced or (not recorded and (create_graph or not self.fused_rules)):
             return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)  # type: ignore[misc]
-        key = needs if type(node.output) is not tuple else (needs, len(grads))
-        op = self.gradients.get(key)
-        if op is None:
-            from eagerjit.op_gradients import OpGradient
-
-            op = self.gradients[key] = OpGradient(self, needs, len(grads))
+        op = self.gradient(needs, len(grads) if type(node.output) is tuple else None)
         arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)  # type: ignore[misc]
         if recorded:  # a derived gradient runs the op's body, which only a trace can: it is an op on the tape
             result = without_false_histories(self, node, grads, needs, op.run(arguments))
@@ -329,6 +327,28 @@ class Op:
         values = iter(result)
         return tuple([next(values) if present else None for present in op.pattern])
 
+    def gradient(self, needs: tuple[bool, ...], n_outputs: int | None = None) -> OpGradient:
+        """The gradient for the arguments flagged in `needs` as an op; `n_outputs` is None for a single result."""
+        key = needs if n_outputs is None else (needs, n_outputs)
+        op = self.gradients.get(key)
+        if op is None:
+            from eagerjit.op_gradients import OpGradient
+
+            op = self.gradients[key] = OpGradient(self, needs, n_outputs or 1)
+        return op
+
+    def learn_facts(self) -> OpFacts:
+        """Tell native code what a walk backwards has to know of the op."""
+        fused = type(self).backward is Op.backward and self.fused_rules
+        self.facts = OpFacts(getattr(self, "span", None) is not None, fused, self.saved_by)
+        return self.facts
+
+    def learn_gradient(self, needs: tuple[bool, ...]) -> None:
+        """Tell native code the gradient of a single result for the arguments flagged in `needs`."""
+        gradient = self.gradient(needs)
+        assert self.facts is not None
+        self.facts.add(_bits(needs), gradient.call, _bits(gradient.pattern), gradient.reads_outputs)
+
     @functools.cached_property
     def saved_by(self) -> tuple[Sequence[int | None], ...] | None:
         """What the gradients may read, as `arguments_read` has it."""
@@ -338,6 +358,10 @@ class Op:
         """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""
         make = derived_gradient if self.rules is None else ruled_gradient
         return make(self, needs, n_outputs)
+
+
+def _bits(flags: tuple[bool, ...]) -> int:
+    return sum(1 << i for i, flag in enumerate(flags) if flag)
 
 
 def _complex_form(op: Op) -> Op:
@@ -352,5 +376,6 @@ def forget_programs() -> None:
     for op in OPS.values():
         for table in ("programs", "gradients"):
             op.__dict__.get(table, {}).clear()
+        op.facts = None
         for entry in op.__dict__.get("entries", ()):
             entry.clear()

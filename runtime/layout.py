@@ -271,6 +271,7 @@ def _array_agrees(array: np.ndarray) -> bool:
         and words(word(c.ARRAY_DIMS)) == array.shape
         and words(word(c.ARRAY_STRIDES)) == array.strides
         and word(c.ARRAY_DESCRIPTOR) == id(array.dtype)
+        and word(c.ARRAY_BASE) == (0 if array.base is None else id(array.base))
         and all(bool(flags & bit) == said for bit, said in stated)
     )
 
@@ -300,6 +301,7 @@ def _tensor_fields() -> dict[int, int]:
         c.GRAD: slot_of(kind, "_grad"),
         c.STORAGE: slot_of(kind, "_storage"),
         c.VIEW: slot_of(kind, "_view"),
+        c.HOOKS: slot_of(kind, "_hooks"),
     }
 
 
@@ -314,6 +316,9 @@ def _node_fields() -> dict[int, int]:
         "versions": c.NODE_VERSIONS,
         "code": c.NODE_CODE,
         "offset": c.NODE_OFFSET,
+        "hooks": c.NODE_HOOKS,
+        "overwritten": c.NODE_OVERWRITTEN,
+        "replaced": c.NODE_REPLACED,
     }
     fields = {offset: slot_of(bound.node_type, name) for name, offset in names.items()}
     return fields | {

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from eagerjit.autograd import plain
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
-from eagerjit.autograd.node import GradNode, edge
+from eagerjit.autograd.node import GradNode, edge, filled, used_up
 from eagerjit.autograd.placed import Placed
 from eagerjit.autograd.release import release
 from eagerjit.autograd.stale import check_versions
@@ -27,16 +28,6 @@ _CONSTANTS = frozenset({type(None), bool, int, float, str})
 _TENSORS = frozenset({Tensor, Parameter})  # those that need no look at what they derive from
 _sequence = operator.attrgetter("sequence")
 _expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain dictionaries: asked at every walk whether they are empty
-
-
-def used_up(node: GradNode) -> RuntimeError:
-    """What a walk says that meets a node whose values a walk before has freed."""
-    name, source = getattr(node.op, "end", None) or (node.op.name, node.source)
-    return RuntimeError(
-        f"Trying to backward through the graph a second time: the values saved by {name} (recorded at "
-        f"{source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward "
-        "through the graph a second time."
-    )
 
 
 def _edges(node: GradNode) -> tuple[list[Any], bool]:
@@ -192,6 +183,14 @@ def run(
     call is made, and the leaves' hooks are left to the walk that the call is part of. The walk ends at wanted tensors
     that were made before `first`.
     """
+    if trail is None and not first and not mode.tracing() and not _expanded and not (create_graph and _gradients):
+        before = mode.set_modes(bool(create_graph), True)
+        try:
+            found = plain.walk(roots, grads, targets, retain_graph, create_graph)
+        finally:
+            mode.set_modes(*before)
+        if found is not plain.DECLINED:
+            return found or []
     wanted = None if targets is None else {key_of(t) for t in targets}
     nodes, stale, several = collect(roots, wanted, create_graph or state.tracer is not None, first)
     if _expanded:
@@ -355,7 +354,7 @@ def _replace(
 
 def _incoming(
     node: GradNode, buffers: dict[Key, Tensor], wanted: set[Key] | None, captured: dict[Key, Tensor]
-) -> tuple[Tensor, ...] | None:
+) -> tuple[Tensor | None, ...] | None:
     """The gradients that reached a node's results, zeros for those that none reached; None if none did at all."""
     partial_ = getattr(node.op, "partial", False)
     count = node.op.n_outputs(node) if partial_ else node.n_outputs
@@ -370,10 +369,7 @@ def _incoming(
         for key, g in zip(keys, received, strict=True):
             if g is not None and key in wanted:
                 captured[key] = g
-    if partial_ or True not in absent or getattr(node.op, "absent_gradients", False):
-        return tuple(received)  # type: ignore[arg-type]
-    outputs = node.outputs()
-    return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))
+    return tuple(received) if partial_ else filled(node, received)
 
 
 def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:

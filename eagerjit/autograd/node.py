@@ -282,3 +282,21 @@ def arguments_read(rules: Sequence[Any] | None, count: int) -> tuple[Sequence[in
         return None
     read = [() if rule is None else positions_read(rule) for rule in rules]
     return tuple([[None if p == 1 else p - 2 for p in positions if 0 < p < count + 2] for positions in read])
+
+
+def used_up(node: GradNode) -> RuntimeError:
+    """What a walk says that meets a node whose values a walk before has freed."""
+    name, source = getattr(node.op, "end", None) or (node.op.name, node.source)
+    return RuntimeError(
+        f"Trying to backward through the graph a second time: the values saved by {name} (recorded at "
+        f"{source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward "
+        "through the graph a second time."
+    )
+
+
+def filled(node: GradNode, received: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+    """What reached a node's results, with zeros where nothing did, unless its gradient takes None."""
+    if all([g is not None for g in received]) or getattr(node.op, "absent_gradients", False):
+        return tuple(received)
+    pairs = zip(received, node.outputs(), strict=True)
+    return tuple([g if g is not None else o.detach().new_zeros(o.shape) for g, o in pairs])

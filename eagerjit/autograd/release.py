@@ -33,7 +33,7 @@ def release(nodes: dict[GradNode, list[Any]], several: set[GradNode], untouched:
                 continue
         elif lasts(node, gone):
             if state.tracer is None:
-                _lighten(node)
+                lighten(node)
             continue
         gone.add(node)
         node.inputs = node.output = None
@@ -68,7 +68,7 @@ def _holds_tensors(value: Any) -> bool:
     return isinstance(value, Tensor) or (isinstance(value, _SEQUENCES) and any(map(_holds_tensors, value)))
 
 
-def _lighten(node: GradNode) -> None:
+def lighten(node: GradNode) -> None:
     """Put shapes in the place of a node's values; leaves stay what they are."""
     inputs, output = node.inputs or (), node.output
     if not all(_is_light(x) for x in inputs):

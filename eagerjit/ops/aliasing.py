@@ -84,6 +84,8 @@ class ViewOp(Op):
 class _Overwrite(Op):
     """(base, value, *arguments of the view) -> base with the view overwritten: a node of the tape, never computed."""
 
+    saved_by = None
+
     def __init__(self, view: ViewOp):
         self.name, self.view = f"overwrite_{view.name}", view
         self.differentiable, self.fused_rules = True, False

@@ -51,6 +51,10 @@ STORAGE_VERSION = 424
 STORAGE_SOURCE = 488
 NODE_CODE = 496
 NODE_OFFSET = 504
+NODE_HOOKS = 112
+NODE_OVERWRITTEN = 120
+NODE_REPLACED = 128
+HOOKS = 136  # of a Tensor
 # -- slots of our own objects, and what `run` returns for a miss ------------------------------------------------------
 MISS = 448
 FUNCTION_FALLBACK = 456
@@ -106,6 +110,7 @@ ARRAY_DATA = 16
 ARRAY_NDIM = 24
 ARRAY_DIMS = 32
 ARRAY_STRIDES = 40
+ARRAY_BASE = 48
 ARRAY_DESCRIPTOR = 56
 ARRAY_FLAGS = 64
 ARRAY_HANDLER = 88
@@ -161,6 +166,30 @@ OPERATOR_SHAPES = 72  # a bit per parameter that is a tuple of sizes, which are 
 OPERATOR_KIND = 80  # of a view
 OPERATOR_WRITES = 88  # whether it writes its first argument; those that are views are Python's
 
+FACTS_SPAN = 16  # of an Op on the tape: whether it shows a part of its first argument
+FACTS_FUSED = 24  # whether its gradient is a Program
+FACTS_SAVED = 32  # a word per argument: a bit for each argument that its gradient reads, RESULTS for results
+FACTS_N_SAVED = 40  # -1: nothing is known of that
+FACTS_GRADIENTS = 48  # count, then per gradient of GRADIENT_WORDS: which arguments it is for, what to call, ...
+RESULTS = 1 << 62
+GRADIENT_NEEDS, GRADIENT_CALL, GRADIENT_PRESENT, GRADIENT_READS, GRADIENT_BYTES = 0, 8, 16, 24, 32
+
+# -- Python's part in a walk backwards: functions, and what they are asked by -----------------------------------------
+WALKER_KINDS = 16
+WALKER_KIND_OF = 24
+WALKER_FACTS_NAME = 32
+WALKER_LEARN = 40
+WALKER_LEARN_GRADIENT = 48
+WALKER_SAVES = 56
+WALKER_GRADIENTS = 64
+WALKER_CHECK = 72
+WALKER_FILL = 80
+WALKER_BESIDE = 88
+WALKER_TO_LEAF = 96
+WALKER_HOOKED = 104
+WALKER_LIGHTEN = 112
+WALKER_USED_UP = 120
+
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
     "_n_arenas", "_n_parameters", "_frame", "_busy", "_device", "_checks", "_n_held",
@@ -169,6 +198,11 @@ FUNCTION_FIELDS = ("_vectorcall", "_table")
 OPERATOR_FIELDS = (
     "_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_shapes",
     "_kind", "_writes",
+)  # fmt: skip
+FACTS_FIELDS = ("_span", "_fused", "_saved", "_n_saved", "_gradients")
+WALKER_FIELDS = (
+    "kinds", "kind_of", "facts_name", "learn", "learn_gradient", "saves", "gradients", "check", "fill", "beside",
+    "to_leaf", "hooked", "lighten", "used_up",
 )  # fmt: skip
 REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

@@ -53,7 +53,10 @@ class Storage:
 
 
 class Node:
-    __slots__ = ("code", "inputs", "offset", "op", "other", "output", "sequence", "versions")
+    __slots__ = (
+        *("code", "hooks", "inputs", "offset", "op", "other", "output", "overwritten", "replaced", "sequence"),
+        "versions",
+    )
 
 
 @contextmanager

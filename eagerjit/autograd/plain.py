@@ -1,0 +1,83 @@
+"""The plain walk backwards, which native code does (`runtime/native/walk.py`): what Python tells it and does for it.
+
+It is that of the engine, node for node and bit for bit, without what few walks meet: recording, hooks of nodes,
+compiled calls, large tensors that were cut into slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
+from eagerjit.autograd.node import GradNode, filled, used_up
+from eagerjit.autograd.release import lighten
+from eagerjit.autograd.stale import check_versions
+from eagerjit.runtime import walking
+from eagerjit.runtime.native.walk_graph import KIND_OP, KIND_OTHER, KIND_STRANGE
+from eagerjit.tensors.placement import beside
+from eagerjit.tensors.tensor import Tensor
+
+DECLINED = NotImplemented
+
+
+def walk(
+    roots: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    targets: Sequence[Tensor] | None,
+    retain_graph: bool,
+    create_graph: bool,
+) -> Any:
+    """What `engine.run` gives, in the modes of a walk; DECLINED, before anything is done, where it is not plain."""
+    if not walking.ready():
+        return DECLINED
+    wanted = None if targets is None else list(targets)
+    shared = set(map(id, grads))
+    return _WALKER.walk((list(roots), list(grads), wanted, bool(retain_graph), bool(create_graph), shared))
+
+
+def _kind_of(kind: type) -> int:
+    """What native code makes of operations of a class: those that stand for others say of themselves what these do."""
+    from eagerjit.dispatch import Op
+
+    found = KIND_OP if issubclass(kind, Op) else KIND_OTHER
+    if getattr(kind, "partial", False) or hasattr(kind, "__getattr__"):
+        found = KIND_STRANGE
+    _kinds[kind] = found
+    return found
+
+
+def _gradients(node: GradNode, incoming: Any, needs: Any, create_graph: bool, shared: set[int]) -> Sequence[Any]:
+    """Gradients for a node's inputs."""
+    results: Sequence[Any] = node.op.backward(node, incoming, needs, create_graph)
+    if create_graph and (formal := getattr(node.op, "formal", None)) is not None:
+        results = formal.noted(node, results)
+        shared.update(map(id, results))  # they may be what came in
+    return results
+
+
+def _check(node: GradNode, needs: tuple[bool, ...]) -> None:
+    check_versions(node, [needed or None for needed in needs])
+
+
+def _raise_used_up(node: GradNode) -> None:
+    raise used_up(node)
+
+
+_kinds: dict[type, int] = {}
+_WALKER = walking.Walker(
+    kinds=_kinds,
+    kind_of=_kind_of,
+    facts_name="facts",
+    learn=lambda op: op.learn_facts(),
+    learn_gradient=lambda op, needs: op.learn_gradient(needs),
+    saves=lambda op: getattr(op, "saved_by", None) != (),
+    gradients=_gradients,
+    check=_check,
+    fill=filled,
+    beside=beside,
+    to_leaf=add_to_grad,
+    hooked=leaf_hooked,
+    lighten=lighten,
+    used_up=_raise_used_up,
+)

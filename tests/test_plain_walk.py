@@ -1,0 +1,275 @@
+"""Walks backwards that native code does are those of the engine in Python, bit for bit."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eagerjit as torch
+from eagerjit.autograd import engine
+from eagerjit.nn import functional
+from eagerjit.runtime import walking
+
+WALKS = ("native", "python")
+
+
+@pytest.fixture
+def walk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """All walks are done natively, or all by the engine."""
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("the walk is not plain")
+
+    (torch.ones(1) + 1).add_(1)
+    if request.param == "python":
+        monkeypatch.setattr(walking, "ready", lambda: False)
+    else:
+        assert walking.ready()
+        monkeypatch.setattr(engine, "collect", refuse)
+    return request.param
+
+
+both = pytest.mark.parametrize("walk", WALKS, indirect=True)
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * 2 * y, x + y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * 2 + h, (g * 2 * x + h)
+
+
+def overwritten(a: Any, b: Any) -> Any:
+    c = a * 1
+    c[:, 1:3] = b[:, 1:3].exp()
+    c.mul_(b)
+    return c.sigmoid_().sum()
+
+
+def repeated(a: Any, b: Any) -> Any:
+    for _ in range(5):
+        a, b = (a * b).tanh() + a, b - a
+    return (a * b).sum()
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "chain": lambda a, b: (a.sin() * 2).exp().sum(),
+    "diamond": lambda a, b: ((a + b) * (a - b) + a).sum(),
+    "repeated": repeated,
+    "same twice": lambda a, b: (a * a + a + b).sum(),
+    "handed on": lambda a, b: (a + b).sum() + (a - 0).sum(),
+    "broadcast": lambda a, b: (a * b[0] + b[:, :1]).mean(),
+    "expanded": lambda a, b: a.expand(2, 3, 4).sum() + b[0, 0] + b.t().reshape(-1)[3],
+    "leaf": lambda a, b: a[0, 0].clone() + 0 * b.sum(),
+    "joined": lambda a, b: (torch.cat([a, b, a], 1) * torch.stack([b, a]).sum((0, 2), keepdim=True)[0]).sum(),
+    "several results": lambda a, b: a.unbind(0)[1].sum() + b.topk(2).values.sum() + a.max(1)[0].sum(),
+    "no gradient": lambda a, b: torch.where(a > b, a, b).sum() + (a.detach() * b).sum() + a.round().sum(),
+    "custom": lambda a, b: Twice.apply(a, b)[0].sum() + Twice.apply(b, a)[1].prod(),
+    "in place": overwritten,
+    "layers": lambda a, b: functional.cross_entropy(functional.linear(a, b, b[:, 0]), torch.tensor([0, 2, 1])),
+    "normed": lambda a, b: (functional.layer_norm(a, (4,), b[0], b[1]) * a.softmax(1)).sum(),
+    "converted": lambda a, b: (a.double() @ b.double().t()).float().std() + a.half().float().norm(),
+    "empty": lambda a, b: a[:0].sum() + (b * 0).sum() + a.sum(),
+}
+
+
+def leaves() -> tuple[Any, Any]:
+    values = np.random.default_rng(1).standard_normal((2, 3, 4)).astype("f")
+    return tuple(torch.tensor(v, requires_grad=True) for v in values)  # type: ignore[return-value]
+
+
+def bits(tensors: Any) -> list[Any]:
+    return [None if t is None else (t.dtype, tuple(t.shape), t.detach().numpy().tobytes()) for t in tensors]
+
+
+def gradients(program: Callable[[Any, Any], Any]) -> list[Any]:
+    """What all kinds of walks find."""
+    found = []
+    a, b = leaves()
+    for _ in range(2):
+        program(a, b).backward()
+        found += bits([a.grad, b.grad])
+    loss = program(a, b)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    found += bits([a.grad, b.grad])
+    middle = a * 1.5
+    loss = program(middle, b)
+    wanted = [middle, b, middle, loss]
+    found += bits(torch.autograd.grad(loss, wanted, retain_graph=True, allow_unused=True))
+    first = torch.autograd.grad(loss, [a, b], create_graph=True, allow_unused=True)
+    found += bits(first)
+    total = sum(((g * (i + 1)).sum() for i, g in enumerate(first) if g is not None), loss * 0)
+    found += bits(torch.autograd.grad(total, [b, middle], allow_unused=True))
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_those_of_the_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = gradients(PROGRAMS[name])
+    assert walking.ready()
+    monkeypatch.setattr(walking, "ready", lambda: False)
+    assert here == gradients(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "in place"])
+def test_native_code_walks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = leaves()
+    loss = PROGRAMS[name](a, b)
+    loss.backward(retain_graph=True)
+    monkeypatch.setattr(engine, "collect", lambda *_: pytest.fail("the engine walks"))
+    loss.backward(retain_graph=True)
+    assert torch.autograd.grad(loss, [a], create_graph=True)[0].shape == (3, 4)
+    loss.backward()
+
+
+@both
+def test_gradients_have_memory_of_their_own(walk: str) -> None:
+    a, b = leaves()
+    (a + b).backward(given := torch.ones(3, 4))
+    a.grad.add_(1)
+    assert given.tolist() == b.grad.tolist() == [[1.0] * 4] * 3
+    c = torch.zeros(3, requires_grad=True)
+    c.sum().backward()
+    c.grad[0] = 5
+    assert c.grad.tolist() == [5, 1, 1]
+
+
+@both
+def test_what_is_used_up_is_named(walk: str) -> None:
+    a, b = leaves()
+    part = a.sin()
+    loss = (part * b).sum()
+    loss.backward()
+    for again in (loss, (part + 1).sum()):
+        with pytest.raises(RuntimeError, match=r"second time: the values saved by .*test_plain_walk.py"):
+            again.backward()
+    lasting = torch.cat([a, b])  # saves no values
+    for _ in range(2):
+        (lasting * 2).sum().backward()
+
+
+@both
+def test_overwritten_values_are_refused(walk: str) -> None:
+    a, b = leaves()
+    x = a * 1
+    y = x.sin()
+    x.add_(1)
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*sin"):
+        y.sum().backward()
+    x = a * 1
+    y = x + b
+    x.add_(1)  # which no gradient reads
+    y.sum().backward()
+    assert a.grad.tolist() == [[1.0] * 4] * 3
+
+
+@both
+def test_leaves_hear_of_gradients_in_order(walk: str) -> None:
+    a, b = leaves()
+    heard = []
+    a.register_hook(lambda g: heard.append("a") or g * 2)
+    b.register_hook(lambda g: heard.append("b"))
+    b.register_post_accumulate_grad_hook(lambda t: heard.append(t.grad.sum().item()))
+    ((a * b) + b * 3).sum().backward()
+    assert heard == ["a", "b", b.grad.sum().item()]
+    assert a.grad.tolist() == (2 * b).tolist()
+    heard.clear()
+    found = torch.autograd.grad((a * b).sum(), [a, a, b])
+    assert sorted(heard) == ["a", "b"] and found[0] is found[1]
+
+
+@both
+def test_an_error_of_a_gradient_leaves_everything_as_it_was(walk: str) -> None:
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            raise KeyError("mine")
+
+    a, b = leaves()
+    loss = (Failing.apply(a) * b).sum()
+    for _ in range(3):
+        with pytest.raises(KeyError, match="mine"):
+            loss.backward()
+    assert a.grad is None and b.grad is None and torch.is_grad_enabled()
+    with torch.no_grad(), pytest.raises(KeyError, match="mine"):
+        loss.backward()
+
+
+@both
+def test_nothing_is_kept(walk: str) -> None:
+    a, b = leaves()
+    x = a * b
+    node, loss = weakref.ref(x.grad_fn), x.exp().sum()
+    torch.autograd.grad(loss, [a, x], retain_graph=True, create_graph=True)
+    loss.backward()
+    del x, loss
+    gc.collect()
+    assert node() is None
+
+
+@both
+def test_long_chains(walk: str) -> None:
+    x = start = torch.ones(2, requires_grad=True)
+    for _ in range(50_000):
+        x = x * 1.0
+    x.sum().backward()
+    assert start.grad.tolist() == [1.0, 1.0]
+    del x
+
+
+@both
+def test_threads_add_to_the_same_leaves(walk: str) -> None:
+    a, b = leaves()
+
+    def add() -> None:
+        for _ in range(50):
+            (a + a * b).sum().backward()
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.allclose(a.grad.numpy(), 200 * (1 + b.detach().numpy()), rtol=1e-4)
+
+
+def test_slices_of_large_tensors_and_hooks_of_nodes_are_left_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    collect = engine.collect
+    monkeypatch.setattr(engine, "collect", lambda *given: asked.append(1) or collect(*given))
+    large, small = torch.ones(5000, requires_grad=True), torch.ones(50, requires_grad=True)
+    (large[:10].sum() + small[:5].sum() + small[5:].sum()).backward()
+    assert not asked
+    (large[:10].sum() + large[20:].sum()).backward()
+    middle = small * 2
+    middle.register_hook(lambda g: g * 3)
+    middle.sum().backward()
+    assert len(asked) == 2 and small.grad.tolist() == [7.0] * 50
+
+
+def test_programs_are_forgotten_with_those_of_their_operations() -> None:
+    from eagerjit.dispatch import forget_programs
+
+    a, b = leaves()
+    (a * b).sum().backward()
+    before = a.grad.clone()
+    forget_programs()
+    a.grad = None
+    (a * b).sum().backward()
+    assert a.grad.tolist() == before.tolist()
