@@ -312,13 +312,13 @@ class Op:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
-        traced = state.tracer is not None
-        recorded = create_graph and self.rules is None and not traced
-        if traced or (not recorded and (create_graph or not self.fused_rules)):
+        if state.tracer is not None or not (self.fused_rules or (create_graph and self.rules is None)):
             return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)  # type: ignore[misc]
         op = self.gradient(needs, len(grads) if type(node.output) is tuple else None)
         arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)  # type: ignore[misc]
-        if recorded:  # a derived gradient runs the op's body, which only a trace can: it is an op on the tape
+        if create_graph and self.rules is not None:
+            return op.by_operations(*arguments)
+        if create_graph:  # a derived gradient runs the op's body, which only a trace can: it is an op on the tape
             result = without_false_histories(self, node, grads, needs, op.run(arguments))
         else:
             result = op.call(*arguments)

@@ -16,6 +16,7 @@ from eagerjit.state import state
 class OpGradient(Op):
     """The gradient of an op as an op of its own, so that eager mode runs it as one fused Program.
 
+    by_operations   the gradient as a function over ops
     pattern         which arguments of the op get a gradient
     reads_outputs   whether the rules read the op's results; None stands for them otherwise
     """
@@ -26,7 +27,8 @@ class OpGradient(Op):
 
     def __init__(self, op: Op, needs: tuple[bool, ...], n_outputs: int):
         self.name, self.symbolic = f"{op.name}_backward", op.symbolic
-        self.body = self._present(op.gradient_body(needs, n_outputs))
+        self.by_operations = op.gradient_body(needs, n_outputs)
+        self.body = self._present(self.by_operations)
         rules = op.rules if op.rules is not None else (_unknown,) * len(needs)
         self.pattern = tuple(needed and rule is not None for needed, rule in zip(needs, rules, strict=True))
         read = [positions_read(r) for r, present in zip(rules, self.pattern, strict=True) if present and r is not None]

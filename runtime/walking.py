@@ -58,8 +58,10 @@ class Walker(heap_types.raw_base("WalkerBase", c.WALKER_FIELDS)):  # type: ignor
 
 def ready() -> bool:
     """Whether native code walks; it does once it is loaded."""
-    if not layout.loaded():
-        return False
+    return layout.loaded() and (hasattr(Walker, "walk") or _install())
+
+
+def _install() -> bool:
     with lock:
         if not hasattr(Walker, "walk"):
             heap_types.install_native_method(Walker, "walk", native().address("walk_call"), "Walk backwards.")

@@ -161,6 +161,18 @@ def test_what_is_used_up_is_named(walk: str) -> None:
 
 
 @both
+def test_what_lies_before_all_that_is_wanted_may_be_used_up(walk: str) -> None:
+    a, b = leaves()
+    part = a.sin()
+    (part * b).sum().backward()
+    middle = part * 2  # of a node whose values are freed
+    (found,) = torch.autograd.grad((middle * b).sum(), part)
+    assert found.tolist() == (2 * b).tolist()
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad((middle * b).sum(), [part, a])
+
+
+@both
 def test_overwritten_values_are_refused(walk: str) -> None:
     a, b = leaves()
     x = a * 1

@@ -145,13 +145,21 @@ def key_of(tensor: Tensor) -> Key:
     return node if type(node.output) is not tuple else (node, tensor._index)
 
 
-def relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
-    """Edges that lead to a target, for the nodes that have any."""
+def first_wanted(targets: Sequence[Tensor]) -> float:
+    """The node executed first of those whose results are targets: nothing before it leads to one; -1 with a leaf."""
+    return min([-1 if t._node is None else t._node.sequence for t in targets], default=-1)
+
+
+def relevant(nodes: Nodes, targets: set[Key], earliest: float = -1) -> Nodes:
+    """Edges that lead to a target, for the nodes executed after `earliest` that have any.
+
+    Where a node that is used up leads is not known: it is an error where a gradient reaches it.
+    """
     kept: Nodes = {}
     leading: set[GradNode | None] = set()
     for node, edges in reversed(nodes.items()):
         useful: list[Any] = []
-        leads = node.inputs is None
+        leads = node.inputs is None and node.sequence > earliest
         for e in edges:
             if type(e) is list:
                 e = [x if x is not None and (x._node in leading or key_of(x) in targets) else None for x in e]
@@ -198,7 +206,7 @@ def run(
         targets = None if targets is None else [current(t) for t in targets]
         wanted = None if targets is None else {key_of(t) for t in targets}
     if wanted is not None:
-        nodes = relevant(nodes, wanted)
+        nodes = relevant(nodes, wanted, first_wanted(targets or ()))
         several &= nodes.keys()
     buffers: dict[Key, Tensor] = {}
     leaves: dict[int, Tensor] = {}

@@ -19,20 +19,17 @@ def ruled_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int) -> Body:
     """The gradient from the op's declared rules, fitted to each argument's shape and dtype."""
     rules = op.rules
     assert rules is not None
+    chosen = [(i, rule) for i, (rule, needed) in enumerate(zip(rules, needs, strict=True)) if rule and needed]
 
     def gradient(*values: Any) -> tuple[Any, ...]:
         grads, outputs = values[:n_outputs], values[n_outputs : 2 * n_outputs]
         arguments = values[2 * n_outputs :]
         g, out = (grads[0], outputs[0]) if n_outputs == 1 else (grads, outputs)
-        results: list[Any] = []
+        results: list[Any] = [None] * len(arguments)
         flipped = not op.wirtinger and has_complex((*grads, *arguments))
-        for rule, needed, argument in zip(rules, needs, arguments, strict=True):
-            if rule is None or not needed:
-                results.append(None)
-            elif flipped:
-                results.append(fit(conjugated(rule, g, out, arguments), argument))
-            else:
-                results.append(fit(rule(g, out, *arguments), argument))
+        for i, rule in chosen:
+            found = conjugated(rule, g, out, arguments) if flipped else rule(g, out, *arguments)
+            results[i] = fit(found, arguments[i])
         return tuple(results)
 
     return gradient

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.autograd.node import record
+from eagerjit.autograd.node import GradNode, record
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing, views
@@ -70,6 +70,10 @@ class ViewOp(Op):
             if base._requires_grad:
                 record(self, (base, *arguments), out)
         return out
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """The gradient by the declared rule, which reads no result."""
+        return self.gradient_body(needs, 1)(*grads, None, *node.inputs)  # type: ignore[misc]
 
     def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
         """The declared rule; views keep their dtype and the rules give back the input's shape."""

@@ -303,9 +303,9 @@ def walk_call(walker: ptr, arguments: ptr) -> ptr:
     if begin(walk, walker) != 0:
         return 0
     found: ptr = 0
-    if collect(walk, PyTuple_GetItem(arguments, 0)) == 0:
+    targets = PyTuple_GetItem(arguments, 2)
+    if collect(walk, PyTuple_GetItem(arguments, 0), targets) == 0:
         retain = PyTuple_GetItem(arguments, 3) == load_ptr(context, TRUE)
-        targets = PyTuple_GetItem(arguments, 2)
         create_graph = PyTuple_GetItem(arguments, 4)
         grads = PyTuple_GetItem(arguments, 1)
         found = _walked(walk, grads, targets, retain, create_graph, PyTuple_GetItem(arguments, 5))

@@ -294,13 +294,32 @@ def _size(tensor: ptr) -> i64:
     return size
 
 
-def collect(walk: ptr, roots: ptr) -> i64:
-    """Finds all that the roots depend on, to each of which the first edges lead; -1 where the walk stands back."""
+def _first_wanted(targets: ptr) -> i64:
+    """The place of the node executed first of those whose results are targets; -1 with a leaf among them."""
+    earliest = -1
+    for i in range(PyList_Size(targets)):
+        node = load_ptr(PyList_GetItem(targets, i), load_i64(context, NODE))
+        if node == load_ptr(context, NONE) or load_ptr(node_slot(node, NODE_SEQUENCE), OBJECT_TYPE) != PyLong_Type:
+            return -1
+        sequence = PyLong_AsLongLong(node_slot(node, NODE_SEQUENCE))
+        if i == 0 or sequence < earliest:
+            earliest = sequence
+    return earliest
+
+
+def collect(walk: ptr, roots: ptr, targets: ptr) -> i64:
+    """Finds all that the roots depend on, to each of which the first edges lead; -1 where the walk stands back.
+
+    Without targets (None) that is all, with targets what was executed after the first of them.
+    """
+    earliest = _first_wanted(targets) if targets != load_ptr(context, NONE) else -1
     for i in range(PyList_Size(roots)):
         if edge_to(walk, PyList_GetItem(roots, i), i, -1) < 0:
             return -1
     while load_i64(walk, HEAP + 8) > 0:
         record = pop(walk)
+        if load_i64(vector_item(walk, RECORDS, RECORD_BYTES, record), RECORD_SEQUENCE) <= earliest:
+            break
         at = vector_add(walk, ORDER, 8)
         if at < 0 or _edges_of(walk, record) < 0:
             return -1
