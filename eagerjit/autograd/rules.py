@@ -43,8 +43,8 @@ def fit(grad: Any, argument: Any) -> Any:
         grad = grad.real
     if grad.dtype is not argument.dtype:
         grad = grad.to(argument.dtype)
-    shape = argument.shape
-    return grad if grad.shape == shape else grad.sum_to_size(shape)
+    shape, given = argument.shape, grad.shape
+    return grad if given is shape or given == shape else grad.sum_to_size(shape)  # remembered sizes are one object
 
 
 def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int, zeros: bool = True) -> Body:
