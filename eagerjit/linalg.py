@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.calling import public
-from eagerjit.ops import eigenvalues, factor, spectral, views
+from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
 from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices
 from eagerjit.ops.factored import (
@@ -98,14 +98,14 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 def det(A: Tensor) -> Tensor:
     """The determinant."""
     matrices("det", A, True)
-    return factor.det.call(A)
+    return determinants.det.call(A)
 
 
 @public
 def slogdet(A: Tensor) -> SignLogdet:
     """The determinant's sign, and the logarithm of its absolute value."""
     matrices("slogdet", A, True)
-    return SignLogdet(*factor.slogdet.call(A))
+    return SignLogdet(*determinants.slogdet.call(A))
 
 
 @public
@@ -127,6 +127,19 @@ def lu(A: Tensor, *, pivot: bool = True) -> PLU:
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X of A X = B from what `lu_factor(A)` gives."""
     matrices("lu_solve", LU, True)
+    matrices("lu_solve", B, argument="B")
+    if pivots.dtype is not dtypes.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if B.dtype is not LU.dtype:
+        raise RuntimeError(
+            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {TYPE_NAMES[LU.dtype]} "
+            f"and B of type {TYPE_NAMES[B.dtype]} instead"
+        )
+    if B.shape[-2 if left else -1] != LU.shape[-1]:
+        raise RuntimeError(
+            f"linalg.lu_solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({LU.shape[-2]}x{LU.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
     permutation, lower, upper = unpacked(LU, pivots)
     if not left:
         return lu_solve(LU, pivots, B.mH, left=True, adjoint=not adjoint).mH
@@ -178,7 +191,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     if rtol is None:
         rtol = 0.0 if atol is not None else spectral.resolution(A)
     limits = [x[..., None, None] if isinstance(x, Tensor) else float(x) for x in (0.0 if atol is None else atol, rtol)]
-    return (spectral.pinv_hermitian if hermitian else spectral.pinv).call(A, *limits)
+    return spectral.pinv.call(A, *limits, bool(hermitian))
 
 
 # -- decompositions ---------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "sparse_adam": [make((matrix, matrix * 0.5, matrix * matrix + 0.5, 0.9, 0.99, 0.1, 1e-8))],
         **{name: [make((matrix, None, 0.5, 1)), make((matrix, vector, 1, -1)), make((vector, None, 2, 0))] for name in
            ("trapezoid", "cumulative_trapezoid")},
+        "per_step": [make((matrix, 0.5)), make((vector[0], 3))],
         "nansum": reductions(),
         "equal": [make((matrix, matrix)), make((matrix, matrix + 1.0))],
         "allclose": [make((matrix, matrix + 1e-9, 1e-5, 1e-8, False)), make((matrix, matrix + 1.0, 1e-5, 1e-8, True))],
@@ -94,10 +95,11 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
     square = torch.tensor(np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.0]]))
     batch = torch.stack([square, square * 2.0])
     both = [make((square,)), make((batch,)), make((square[:0, :0],))]
-    alone = "inv cholesky inv_ex cholesky_ex slogdet cofactor det lu_factor svdvals matrix_exp".split()
+    alone = "inv cholesky inv_ex cholesky_ex slogdet det lu_factor svdvals matrix_exp".split()
     found |= {f"linalg_{name}": both for name in alone}
     found |= {
         "linalg_solve": [make((square, square + 0.1)), make((batch, square[:, :2]))],
+        "linalg_cofactor": [make((square, None)), make((square, square + 0.1)), make((batch, batch * square[0]))],
         "linalg_solve_ex": [make((square, square + 0.1)), make((batch, batch + 0.1))],
         "linalg_solve_triangular": [make((square, square, True, False)), make((batch, batch, False, True))],
         "linalg_qr": [make((square, "reduced")), make((matrix, "reduced"))],
@@ -106,8 +108,11 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "linalg_eig": [make((square,))],
         "linalg_svd": [make((matrix, False), (0,))],
         "linalg_svd_of_values": [make((matrix, False), (0,))],
-        "linalg_pinv": [make((matrix, 0.0, 1e-12)), make((batch, 0.0, 1e-12))],
-        "linalg_pinv_hermitian": [make((square, 0.0, 1e-12), (0,)), make((batch, 0.0, 1e-12), (0,))],
+        "linalg_pinv": [
+            make((matrix, 0.0, 1e-12, False)),
+            make((batch, 0.0, 1e-12, False)),
+            make((batch, 0.0, 1e-12, True), (0,)),
+        ],
         "linalg_lstsq": [make((matrix, matrix, 1e-12))],
         "lu_permutation": [make((torch.tensor(np.array([2, 3, 3], np.int32)), 3))],
     }

@@ -45,7 +45,7 @@ def test_of_several_that_are_no_numbers_the_median_is_the_first():
 
 def test_gradients_of_determinants_of_all_kinds_of_matrices(monkeypatch):
     """Those from inverses agree with those from singular values, which singular matrices have alone."""
-    from eagerjit.ops import factor
+    from eagerjit.ops import determinants
 
     torch.manual_seed(0)
     a = torch.randn(7, 4, 4, dtype=torch.float64)
@@ -53,9 +53,10 @@ def test_gradients_of_determinants_of_all_kinds_of_matrices(monkeypatch):
     a[5] = 1e-70 * a[5]
     for matrices in (a, a[:2], a[0], a[3], a.to(torch.complex128) * (1 + 2j), a[:, :0, :0], a.float()):
         array = matrices.numpy()
-        exact = factor._cofactors_of_any(array)
-        assert np.allclose(factor._cofactor_array(array), exact, rtol=1e-6 if array.itemsize > 4 else 1e-2, atol=1e-30)
+        exact = determinants._cofactors_of_any(array)
+        found = determinants._cofactor_array(array)
+        assert np.allclose(found, exact, rtol=1e-6 if array.itemsize > 4 else 1e-2, atol=1e-30)
     asked = []
-    monkeypatch.setattr(factor, "_cofactors_of_any", lambda x: asked.append(x.shape) or x)
-    factor._cofactor_array(a[:2].numpy())
+    monkeypatch.setattr(determinants, "_cofactors_of_any", lambda x: asked.append(x.shape) or x)
+    determinants._cofactor_array(a[:2].numpy())
     assert not asked

@@ -150,6 +150,12 @@ softplus = _activation(
 
 def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """input limited to [min_val, max_val]."""
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"hardtanh: clamp is not supported for complex types, got {input.dtype}")
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
     low = emit(elementwise.maximum, input, as_dtype(min_val, input.dtype))
     return emit(elementwise.minimum, low, as_dtype(max_val, input.dtype))
 

@@ -88,9 +88,9 @@ def _of_firsts(op: MatrixOp) -> tuple[Callable[..., Any], ...]:
 
 
 _cholesky = _with_info(
-    "cholesky", factor._cholesky_array, _one_cholesky, (_of_first(factor._cholesky_rule),), _typed(factor._like)
+    "cholesky", factor._cholesky_array, _one_cholesky, (_of_first(factor._cholesky_rule),), _typed(factor.like)
 )
-_inverse = _with_info("inv", factor._inv_array, _one_inverse, _of_firsts(factor.inv), _typed(factor._like))
+_inverse = _with_info("inv", factor._inv_array, _one_inverse, _of_firsts(factor.inv), _typed(factor.like))
 _solution = _with_info(
     "solve", factor._solve_array, _one_solution, _of_firsts(factor.solve), _typed(factor._solve_types)
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling import public
@@ -84,6 +85,16 @@ def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1
     return _integrals.call(y, x, dx, dim)
 
 
+def _per_step(input: Tensor, step: Any) -> Tensor:
+    """input over a number, which is no value that a gradient saves: it may be walked backward again."""
+    return input / step
+
+
+_per_step_op = Op(
+    "per_step", _per_step, (lambda g, out, input, step: _per_step_op.call(g, step), None), numbers=("step",)
+)
+
+
 @public
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """Estimated derivatives along dimensions: second order inside, first or second at the edges."""
@@ -115,10 +126,9 @@ def _slope(x: Tensor, d: int, spacing: Any, edge_order: int) -> Tensor:
     def at(first: int, last: int) -> Tensor:
         return views.slice_dim(x, d, first, last)
 
-    if isinstance(spacing, Tensor) and spacing.ndim == 1:
-        steps = diff(spacing).reshape(shape)
-    else:
-        steps = x.new_full([n - 1 if i == d else 1 for i in range(x.ndim)], 1.0) * spacing
+    if not isinstance(spacing, Tensor) or spacing.ndim != 1:
+        return _slope_of_equal_steps(at, n, spacing, edge_order, d)
+    steps = diff(spacing).reshape(shape)
     left, right = views.slice_dim(steps, d, 0, n - 2), views.slice_dim(steps, d, 1, n - 1)
     inside = (
         -right / (left * (left + right)) * at(0, n - 2)
@@ -136,4 +146,22 @@ def _slope(x: Tensor, d: int, spacing: Any, edge_order: int) -> Tensor:
             - (b + e) / (e * b) * at(n - 2, n - 1)
             + (2.0 * b + e) / (b * (e + b)) * at(n - 1, n)
         )
+    return index.cat.call([start, inside, end], d)
+
+
+def _slope_of_equal_steps(at: Callable[[int, int], Tensor], n: int, step: Any, edge_order: int, d: int) -> Tensor:
+    """The same where all steps are one number."""
+
+    def quotient(difference: Tensor, steps: int) -> Tensor:
+        return _per_step_op.call(difference, step * steps)
+
+    def at_edge(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
+        return second.add(second - third, alpha=1).add(second - first, alpha=2) - first
+
+    inside = quotient(at(2, n) - at(0, n - 2), 2)
+    if edge_order == 1:
+        start, end = quotient(at(1, 2) - at(0, 1), 1), quotient(at(n - 1, n) - at(n - 2, n - 1), 1)
+    else:
+        start = quotient(at_edge(at(0, 1), at(1, 2), at(2, 3)), 2)
+        end = -quotient(at_edge(at(n - 1, n), at(n - 2, n - 1), at(n - 3, n - 2)), 2)
     return index.cat.call([start, inside, end], d)

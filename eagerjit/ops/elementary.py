@@ -18,6 +18,8 @@ ELEMENTARY: dict[str, Op] = {}
 """Ops by public name."""
 
 
+_FLOATS_ONLY = ("hardshrink", "softshrink")
+
 _FAR = 1e9
 """Where 1 is lost beside a square, and what is left of inverse hyperbolic functions is log(2 * input)."""
 
@@ -29,6 +31,8 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     count = len(required)
 
     def body(*arguments: Any) -> Tensor:
+        if name in _FLOATS_ONLY and not arguments[0].dtype.is_floating_point:
+            raise NotImplementedError(f'"{name}_cpu" not implemented for {arguments[0].dtype}')
         operands = promoted(name, "float", arguments[:count])
         half = operands[0].dtype in (dtypes.float16, dtypes.bfloat16)
         wide = [as_dtype(x, dtypes.float32) if half else x for x in operands]
@@ -152,6 +156,8 @@ def _hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @define
 def _softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by lambd."""
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: lambda must not be negative, but found {lambd}")
     return (input - lambd).where(input > lambd, (input + lambd).where(input < -lambd, input * 0.0))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.ops.host import HostOp
+from eagerjit.ops.host import HostOp, like
 from eagerjit.ops.index import cat
 from eagerjit.ops.pivots import unpacked
 from eagerjit.runtime import direct, dtypes, mode
@@ -113,10 +113,6 @@ def is_differentiated(A: Tensor) -> bool:
     return A.requires_grad and mode.asked_grad_mode()
 
 
-def _like(input: Tensor, *rest: Any) -> Any:
-    return input.dtype, input.shape
-
-
 def _inv_array(input: np.ndarray) -> np.ndarray:
     """The inverse."""
     out = np.empty_like(input)
@@ -127,7 +123,7 @@ inv = MatrixOp(
     "linalg_inv",
     guarded("inv", _inv_array, SINGULAR),
     (lambda g, out, input: -(out.mH @ g @ out.mH),),
-    types=_like,
+    types=like,
 )
 
 
@@ -226,90 +222,7 @@ cholesky = MatrixOp(
         "positive-definite).",
     ),
     (_cholesky_rule,),
-    types=_like,
-)
-
-
-# -- determinants -----------------------------------------------------------------------------------------------------
-
-
-def _slogdet_types(input: Tensor) -> Any:
-    shape = input.shape[:-2]
-    return [(input.dtype, shape), (real_of(input.dtype), shape)]
-
-
-def _slogdet_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sign of determinants, and the logarithm of their absolute value."""
-    kind = input.real.dtype
-    sign, logarithm = np.empty(input.shape[:-2], input.dtype), np.empty(input.shape[:-2], kind)
-    if direct.computed("linalg_slogdet", (input,), (sign, logarithm)):
-        return sign, logarithm
-    sign, logarithm = np.linalg.slogdet(input)
-    return np.asarray(sign), np.asarray(logarithm)
-
-
-def _slogdet_rule(g: Any, out: Any, input: Any) -> Any:
-    """The sign of complex determinants turns with the imaginary part of the trace of the inverse times a change."""
-    slope = g[1]
-    if input.dtype.is_complex:
-        slope = slope.to(input.dtype) - (g[0].conj() * out[0]).imag.to(input.dtype) * 1j
-    return slope.unsqueeze(-1).unsqueeze(-1) * inv.call(input).mH
-
-
-slogdet = MatrixOp(
-    "linalg_slogdet",
-    _slogdet_arrays,
-    (_slogdet_rule,),
-    types=_slogdet_types,
-)
-
-
-def _cofactor_array(input: np.ndarray) -> np.ndarray:
-    """Cofactors of matrices: from the inverse where half of its digits are certain."""
-    try:
-        inverse, size = np.linalg.inv(input), np.asarray(np.linalg.det(input))
-    except np.linalg.LinAlgError:
-        return _cofactors_of_any(input)
-    with np.errstate(all="ignore"):
-        found = size[..., None, None] * np.swapaxes(inverse, -1, -2)
-        condition = np.linalg.norm(input, axis=(-2, -1)) * np.linalg.norm(inverse, axis=(-2, -1))
-        # That of a rotation is how many rows it has.
-        certain = (condition * np.sqrt(np.finfo(input.dtype).eps) <= input.shape[-1]) & np.isfinite(size)
-    if not certain.all():
-        found[~certain] = _cofactors_of_any(input[~certain])
-    return found
-
-
-def _cofactors_of_any(input: np.ndarray) -> np.ndarray:
-    """Cofactors of matrices, singular ones too, from their singular values."""
-    u, s, vh = np.linalg.svd(input)
-    n = s.shape[-1]
-    products = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(n)], -1) if n else s
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    return np.matmul((u.conj() * products[..., None, :]) * np.asarray(sign)[..., None, None], vh.conj())
-
-
-def _cofactor_rule(g: Any, out: Any, input: Any) -> Any:
-    inverse = inv.call(input).mH
-    return (g * inverse).sum((-2, -1), keepdim=True) * out - inverse @ g.mH @ out
-
-
-cofactor = MatrixOp("linalg_cofactor", _cofactor_array, (_cofactor_rule,), types=_like)
-
-
-def _det_array(input: np.ndarray) -> np.ndarray:
-    """Determinants."""
-    out = np.empty(input.shape[:-2], input.dtype)
-    if direct.computed("linalg_det", (input,), (out,)):
-        return out
-    return np.asarray(np.linalg.det(input), input.dtype)
-
-
-det = MatrixOp(
-    "linalg_det",
-    _det_array,
-    (lambda g, out, input: g.unsqueeze(-1).unsqueeze(-1) * cofactor.call(input).conj(),),
-    types=lambda input: (input.dtype, input.shape[:-2]),
+    types=like,
 )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from eagerjit.calling import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, indexing, routines
 from eagerjit.dispatch import Op, emit
+from eagerjit.ops.index import cat
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.recording.numbers import expression
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.tensor import Tensor
 
 # -- orders -----------------------------------------------------------------------------------------------------------
@@ -110,7 +111,23 @@ def _cumprod(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 
 
 def _cumprod_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any:
-    return routines.product_rule(g, out, input.to(g.dtype), dim) if g.ndim else g
+    """Where it is differentiated in turn, earlier products times sums of g over later products: no quotient, so that
+    derivatives of every order are those of polynomials, whatever is zero."""
+    from eagerjit.ops.running import later_sums
+
+    if not g.ndim:
+        return g
+    x = input.to(g.dtype)
+    if not mode.grad_mode() or g.dtype.is_complex:
+        return routines.product_rule(g, out, x, dim)
+    d = dimension(dim, g.ndim)
+    return products_before(x, d) * later_sums(x, g, d)
+
+
+def products_before(x: Any, dim: int) -> Any:
+    """Products of all elements before each along a dimension, 1 of none."""
+    ones, size = x.new_ones([1 if i == dim else n for i, n in enumerate(x.shape)]), x.shape[dim]
+    return cat.call([ones, x.cumprod(dim)], dim).narrow(dim, 0, size)
 
 
 _cumprod_op = Op("cumprod", _cumprod, (_cumprod_rule, None, None))

@@ -12,7 +12,7 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.recording.numbers import SymbolicInt
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
 from eagerjit.tensors.outputs import write_out
@@ -123,7 +123,9 @@ def _prod(input: Tensor, dim: int | None = None, keepdim: bool = False, dtype: D
 
 
 def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """The product of all others."""
+    """The product of all others; no quotient, for which zeros are exceptions, where it is differentiated in turn."""
+    if mode.grad_mode() and input.ndim and not input.dtype.is_complex:
+        return _kept(g, input, dim, keepdim) * _products_of_others(input * 1.0, dim)
     zero = input == 0.0
     rest = (input * 1.0).where(zero.logical_not(), 1.0)
     others = rest.prod(dim, keepdim=True) / rest if dim is not None else rest.prod() / rest
@@ -132,6 +134,15 @@ def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any
     # With one other zero it is 0, but as a product with that zero: it has a derivative.
     left = (input * flags).sum(dim, keepdim=True) - input * flags
     return _kept(g, input, dim, keepdim) * others.where(hidden == 0.0, (left * others).where(hidden == 1.0, 0.0))
+
+
+def _products_of_others(x: Any, dim: Any) -> Any:
+    from eagerjit.ops.ordering import products_before
+
+    if dim is None:
+        return _products_of_others(x.reshape(-1), 0).reshape(x.shape)
+    d = dimension(dim, x.ndim)
+    return products_before(x, d) * products_before(x.flip(d), d).flip(d)
 
 
 prod = Op("prod", _prod, (_prod_rule, None, None, None))

@@ -62,8 +62,13 @@ def _later(factors: Any, dim: int) -> Any:
     return _before_op.call(factors.flip(dim), dim)
 
 
+def later_sums(factors: Any, terms: Any, dim: int) -> Any:
+    """h[i] = factors[i+1] * h[i+1] + terms[i] along dim, from the last one on."""
+    return _recurrence_op.call(_later(factors, dim), terms.flip(dim), dim).flip(dim)
+
+
 def _recurrence_terms(g: Any, out: Any, factors: Any, terms: Any, dim: int) -> Any:
-    return _recurrence_op.call(_later(factors, dim), g.flip(dim), dim).flip(dim)
+    return later_sums(factors, g, dim)
 
 
 def _recurrence_factors(g: Any, out: Any, factors: Any, terms: Any, dim: int) -> Any:

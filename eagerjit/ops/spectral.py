@@ -164,9 +164,15 @@ def singular_values(A: Tensor) -> Tensor:
 # -- pseudoinverses ---------------------------------------------------------------------------------------------------
 
 
-def _pinv_array(input: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
+def _whole(input: Any) -> Any:
+    """The Hermitian matrices of which these are the lower triangles."""
+    lower = np.tril(input, -1)
+    return lower + np.swapaxes(lower, -1, -2).conj() + (np.tril(input) - lower).real
+
+
+def _pinv_array(input: np.ndarray, atol: Any, rtol: Any, hermitian: bool) -> np.ndarray:
     """Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0."""
-    u, s, vh = np.linalg.svd(input, full_matrices=False)
+    u, s, vh = np.linalg.svd(_whole(input) if hermitian else input, full_matrices=False)
     largest = s.max(-1, keepdims=True, initial=0)
     atol, rtol = (x[..., 0] if isinstance(x, np.ndarray) else x for x in (atol, rtol))
     kept = s > np.maximum(atol, rtol * largest)
@@ -189,33 +195,8 @@ def pinv_gradient(g: Any, inverse: Any, A: Any) -> Any:
 pinv = MatrixOp(
     "linalg_pinv",
     _pinv_array,
-    (lambda g, out, input, atol, rtol: pinv_gradient(g, out, input), None, None),
+    (lambda g, out, input, atol, rtol, hermitian: pinv_gradient(g, out, input), None, None, None),
     types=lambda input, *rest: (input.dtype, (*input.shape[:-2], input.shape[-1], input.shape[-2])),
-)
-
-
-def _whole(input: Any) -> Any:
-    """The Hermitian matrices of which these are the lower triangles."""
-    lower = np.tril(input, -1)
-    return lower + np.swapaxes(lower, -1, -2).conj() + (np.tril(input) - lower).real
-
-
-def _pinv_hermitian_rule(g: Any, out: Any, input: Any, atol: Any, rtol: Any) -> Any:
-    strict = input.tril(-1)
-    found = pinv_gradient(g, out, input.tril() + strict.mH)
-    return 0.5 * (found + found.mH)
-
-
-def _pinv_hermitian_array(input: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
-    """Moore and Penrose's inverse of Hermitian matrices, of which the lower triangle is read."""
-    return _pinv_array(_whole(input), atol, rtol)
-
-
-pinv_hermitian = MatrixOp(
-    "linalg_pinv_hermitian",
-    _pinv_hermitian_array,
-    (_pinv_hermitian_rule, None, None),
-    types=lambda input, *rest: (input.dtype, input.shape),
 )
 
 

@@ -34,7 +34,9 @@ from eagerjit.tensors.tensor import Tensor
 
 
 def dimension(dim: Any, rank: int) -> int:
-    """A dimension counted from the front. Raises IndexError as PyTorch does."""
+    """A dimension counted from the front. Raises IndexError as PyTorch does, TypeError for bools."""
+    if dim is True or dim is False:
+        raise TypeError("argument 'dim' must be int, not bool")
     dim = operator.index(dim)
     limit = max(rank, 1)
     if not -limit <= dim < limit:

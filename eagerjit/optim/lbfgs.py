@@ -17,6 +17,8 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
 Objective = Callable[[Tensor, float, Tensor], tuple[float, Tensor]]
+_CARRIED = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
+"""What one call of `step` leaves to the next, in the order of PyTorch's states."""
 
 
 class LBFGS(Optimizer):
@@ -75,17 +77,18 @@ class LBFGS(Optimizer):
         flat = gradient.abs().max().item() <= group["tolerance_grad"]
         if flat:
             return first_loss
+        memory = {key: state[key] for key in _CARRIED if key in state}
         iteration = 0
         while iteration < group["max_iter"]:
             iteration += 1
             state["n_iter"] += 1
-            direction = self._direction(state, gradient, group["history_size"])
-            state["prev_flat_grad"], previous = gradient.clone(), loss
+            direction = self._direction(state, memory, gradient, group["history_size"])
+            memory["prev_flat_grad"], previous = gradient.clone(), loss
             length = group["lr"]
             if state["n_iter"] == 1:
                 length = min(1.0, 1.0 / gradient.abs().sum().item()) * group["lr"]
             slope = gradient.dot(direction).item()
-            state["d"], state["t"], state["prev_loss"] = direction, length, previous
+            memory |= {"d": direction, "t": length, "prev_loss": previous}
             if slope > -group["tolerance_change"]:
                 break
             count = 0
@@ -99,7 +102,7 @@ class LBFGS(Optimizer):
 
                 found = strong_wolfe(objective, length, direction, loss, gradient, slope)
                 loss, gradient, length, count = found
-                state["t"] = length
+                memory["t"] = length
                 self._move(length, direction)
                 flat = gradient.abs().max().item() <= group["tolerance_grad"]
             else:
@@ -116,33 +119,36 @@ class LBFGS(Optimizer):
             change = (direction * length).abs().max().item()
             if min(change, abs(loss - previous)) < group["tolerance_change"] or change <= group["tolerance_change"]:
                 break
+        state.update((key, memory[key]) for key in _CARRIED)
         return first_loss
 
-    def _direction(self, state: dict[str, Any], gradient: Tensor, history: int) -> Tensor:
+    def _direction(
+        self, state: dict[str, Any], memory: dict[str, Any], gradient: Tensor, history: int
+    ) -> Tensor:
         """-gradient times the approximate inverse Hessian."""
         if state["n_iter"] == 1:
-            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return -gradient
-        change = gradient - state["prev_flat_grad"]
-        moved = state["d"] * state["t"]
-        curvature = change.dot(moved).item()
-        changes, moves, weights = state["old_dirs"], state["old_stps"], state["ro"]
-        if curvature > 1e-10:
+        change = gradient - memory["prev_flat_grad"]
+        moved = memory["d"] * memory["t"]
+        curvature = change.dot(moved)
+        changes, moves, weights = memory["old_dirs"], memory["old_stps"], memory["ro"]
+        if curvature.item() > 1e-10:
             if len(changes) == history:
                 for kept in (changes, moves, weights):
                     kept.pop(0)
             changes.append(change)
             moves.append(moved)
             weights.append(1.0 / curvature)
-            state["H_diag"] = curvature / change.dot(change).item()
+            memory["H_diag"] = curvature / change.dot(change)
         out = -gradient
-        shares = [0.0] * len(changes)
+        shares = state.setdefault("al", [None] * history)
         for i in range(len(changes) - 1, -1, -1):
-            shares[i] = moves[i].dot(out).item() * weights[i]
+            shares[i] = moves[i].dot(out) * weights[i]
             out = out - changes[i] * shares[i]
-        out = out * state["H_diag"]
+        out = out * memory["H_diag"]
         for i in range(len(changes)):
-            out = out + moves[i] * (shares[i] - changes[i].dot(out).item() * weights[i])
+            out = out + moves[i] * (shares[i] - changes[i].dot(out) * weights[i])
         return out
 
 

@@ -32,6 +32,8 @@ CALLS = {
     "exponential of integers": lambda t, x, i: i.clone().exponential_(),
     "bernoulli": lambda t, x, i: x.clone().bernoulli_(2.0),
     "random": lambda t, x, i: i.to(t.uint8).random_(300),
+    "a bool for the dimension to join": lambda t, x, i: t.cat([x, x], True),
+    "a bool for a dimension": lambda t, x, i: (x.cumsum(1), x.cumsum(True)),
     "addmv": lambda t, x, i: t.addmv(x[:, 0], x, x[0], beta=0),
 }
 

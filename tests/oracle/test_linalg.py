@@ -231,6 +231,10 @@ WRONG: dict[str, Any] = {
     "matrix_norm order": lambda t, x: t.linalg.matrix_norm(x, 5),
     "norm order": lambda t, x: t.linalg.norm(x, "foo"),
     "solve dtypes": lambda t, x: t.linalg.solve(x, x.float()),
+    "lu_solve of long pivots": lambda t, x: t.linalg.lu_solve(x, t.tensor([1, 2, 3]), x),
+    "lu_solve of a vector": lambda t, x: t.linalg.lu_solve(*t.linalg.lu_factor(x), x[0]),
+    "lu_solve of other dtypes": lambda t, x: t.linalg.lu_solve(*t.linalg.lu_factor(x), x.float()),
+    "lu_solve of other sizes": lambda t, x: t.linalg.lu_solve(*t.linalg.lu_factor(x), x[:2]),
     "det of zeros": lambda t, x: t.linalg.det(x * 0),
 }
 

@@ -26,6 +26,12 @@ REFUSED = {
         x, x, t.tensor([0, 5, 0], dtype=t.int32), 0, -4, 3
     ),
     "zero points of int64": lambda t, x: t.fake_quantize_per_channel_affine(x, x, t.tensor([0, 1, 0]), 0, -4, 3),
+    "hardtanh, limits exchanged": lambda t, x: t.nn.functional.hardtanh(x, 2.0, 1.0),
+    "hardtanh of bools": lambda t, x: t.nn.functional.hardtanh(x > 0),
+    "hardtanh of complex numbers": lambda t, x: t.nn.functional.hardtanh(t.complex(x, x)),
+    "softshrink by less than nothing": lambda t, x: t.nn.functional.softshrink(x, -1.0),
+    "softshrink of integers": lambda t, x: t.nn.functional.softshrink(x.long()),
+    "hardshrink of bools": lambda t, x: t.nn.functional.hardshrink(x > 0),
     "cholesky of NaN": lambda t, x: t.linalg.cholesky(t.diag(x) * float("nan")),
     "cholesky of NaN below the diagonal": lambda t, x: t.linalg.cholesky(t.eye(2) + t.tensor([[0, 0], [t.nan, 0]])),
 }
