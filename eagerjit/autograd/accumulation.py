@@ -20,9 +20,14 @@ def leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:
 
 
 def add_to_grad(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:
-    """Add to a leaf's `.grad`; a first gradient gets memory of its own."""
+    """Add to a leaf's `.grad`, once its hooks have seen the gradient."""
     if leaf._hooks is not None:
         grad = leaf_hooked(leaf, grad)
+    _add_hooked(leaf, grad, shared, create_graph)
+
+
+def _add_hooked(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:
+    """Add to a leaf's `.grad`; a first gradient gets memory of its own."""
     tracer = state.tracer
     if tracer is None:
         with _accumulating:
@@ -62,10 +67,10 @@ def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], cre
 
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
-    """Add a gradient that was computed on its own to a tensor's `.grad`."""
+    """Add a gradient that was computed on its own, and that hooks have seen, to a tensor's `.grad`."""
     before = mode.set_grad_mode(create_graph)
     try:
-        add_to_grad(leaf, grad, {id(grad)}, create_graph)
+        _add_hooked(leaf, grad, {id(grad)}, create_graph)
     finally:
         mode.set_grad_mode(before)
 

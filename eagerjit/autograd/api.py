@@ -15,7 +15,17 @@ from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 def _sequence(tensors: Any) -> list[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    """Tensors given one or several; edges of the tape, which are tuples too, stand for theirs."""
+    if isinstance(tensors, Tensor):
+        return [tensors]
+    given = [tensors] if hasattr(tensors, "output_nr") else list(tensors)
+    return [x if isinstance(x, Tensor) or not hasattr(x, "output_nr") else _tensor_of(x) for x in given]
+
+
+def _tensor_of(edge: Any) -> Tensor:
+    from eagerjit.autograd.graph import tensor_of
+
+    return tensor_of(edge)
 
 
 _ones: dict[np.dtype, Tensor] = {}
@@ -85,7 +95,7 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Adds the gradients of `tensors` to the `.grad` of the leaves they depend on, or of `inputs` alone."""
-    roots = (tensors,) if isinstance(tensors, Tensor) else list(tensors)
+    roots = (tensors,) if isinstance(tensors, Tensor) else _sequence(tensors)
     grads = _initial(roots, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:

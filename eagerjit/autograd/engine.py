@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from functools import partial
@@ -9,8 +10,9 @@ from typing import Any
 
 from eagerjit.autograd import plain
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
+from eagerjit.autograd.callbacks import ended, walks
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
-from eagerjit.autograd.node import GradNode, edge, filled, used_up
+from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, edge, filled, used_up
 from eagerjit.autograd.placed import Placed
 from eagerjit.autograd.release import release
 from eagerjit.autograd.stale import check_versions
@@ -226,6 +228,7 @@ def run(
     observation = pause_observation() if tracer is not None else None
     if tracer is not None and observation is not None:
         tracer.observation = observation
+    outer, walks.waiting = walks.waiting, []
     try:
         for position, root in enumerate(roots):
             _deposit(buffers, leaves, root, grads[position], trail)
@@ -296,8 +299,11 @@ def run(
         else:
             for k, g in buffers.items():
                 if k in wanted:
-                    captured.setdefault(k, leaf_hooked(leaves[k], g) if type(k) is int and trail is None else g)
+                    captured.setdefault(k, _seen(k, g, leaves, trail))
+        if walks.waiting:
+            ended()
     finally:
+        walks.waiting = outer
         mode.set_modes(*before)
         if casting is not None:
             set_casting(casting)
@@ -380,10 +386,20 @@ def _incoming(
     return tuple(received) if partial_ else filled(node, received)
 
 
-def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:
+def _seen(key: Key, grad: Tensor, leaves: dict[int, Tensor], trail: Trail | None) -> Tensor | None:
+    """A wanted gradient that the walk has ended at, as hooks leave it; what is retained is the caller's to add."""
+    if type(key) is int:
+        return grad if trail is not None else leaf_hooked(leaves[key], grad)
+    node, index = key if type(key) is tuple else (key, 0)
+    return _hooked(node, index, grad, AFTER_ALL_HOOKS)  # type: ignore[arg-type]
+
+
+def _hooked(node: GradNode, index: int, grad: Tensor | None, end: float = math.inf) -> Tensor | None:
     if grad is None or node.hooks is None:
         return grad
-    for _, hook in sorted(node.hooks.get(index, {}).items()):
+    for number, hook in sorted(node.hooks.get(index, {}).items()):
+        if number >= end:
+            break
         result = call_back(hook, grad)
         grad = grad if result is None else result
     return grad

@@ -1,15 +1,21 @@
-"""The tape seen from outside: its nodes, versions of memory, and where saved values are kept."""
+"""The tape seen from outside: its nodes and edges, hooks on several tensors, versions of memory, and where saved values
+are kept."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from eagerjit.autograd.callbacks import at_end_of_walk
 from eagerjit.autograd.node import GradNode as Node
 from eagerjit.autograd.saving import disable_saved_tensors_hooks, saved_tensors_hooks
 from eagerjit.tensors.tensor import Tensor, note_written, storage_of
 
-__all__ = ["Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = [
+    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip
 
 
 def increment_version(tensor: Any) -> None:
@@ -22,3 +28,95 @@ def increment_version(tensor: Any) -> None:
 def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Any:
     """A context that changes nothing: what operations save lies on the CPU anyway."""
     return contextlib.nullcontext()
+
+
+# -- edges ------------------------------------------------------------------------------------------------------------
+
+
+class AccumulateGrad:
+    """What stands at the end of the tape for a leaf, whose gradient is added up there."""
+
+    next_functions: tuple[Any, ...] = ()
+
+    def __init__(self, variable: Tensor):
+        self.variable = variable
+
+    def name(self) -> str:
+        """PyTorch's name of it."""
+        return "torch::autograd::AccumulateGrad"
+
+
+class GradientEdge(NamedTuple):
+    """Where on the tape a tensor's gradient arrives: `grad` and `backward` take it in the tensor's place."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge of a tensor, which need not be kept alive for it. Raises RuntimeError without a gradient."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    node = tensor.grad_fn
+    return GradientEdge(AccumulateGrad(tensor), 0) if node is None else GradientEdge(node, tensor._index)
+
+
+def tensor_of(edge: GradientEdge) -> Tensor:
+    """A tensor whose gradient arrives at the edge."""
+    if isinstance(edge.node, AccumulateGrad):
+        return edge.node.variable
+    return edge.node.outputs()[edge.output_nr]
+
+
+# -- hooks ------------------------------------------------------------------------------------------------------------
+
+
+class _Handles:
+    """The handle of hooks that belong together."""
+
+    def __init__(self, handles: Sequence[Any]):
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Remove them all."""
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
+) -> _Handles:
+    """Call `fn` once in a backward walk, with the gradients of several tensors.
+
+    "all": fn(gradients) when the walk is through with them, None for tensors that it has not come to; "any":
+    fn(gradient) at the first one. Gives a handle whose `remove()` takes the hook away. Raises ValueError for other
+    modes.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    found: dict[int, Tensor] = {}
+
+    def finish() -> None:
+        gradients = [found.get(i) for i in range(len(tensors))]
+        found.clear()
+        if mode == "all":
+            fn(gradients)
+
+    def hook_of(index: int) -> Callable[[Tensor], None]:
+        def hook(gradient: Tensor) -> None:
+            if not found:
+                at_end_of_walk(finish)
+                if mode == "any":
+                    fn(gradient)
+            found[index] = gradient
+
+        return hook
+
+    return _Handles([tensor.register_hook(hook_of(i)) for i, tensor in enumerate(tensors)])

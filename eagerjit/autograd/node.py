@@ -18,6 +18,10 @@ from eagerjit.tensors.tensor import Tensor, new_tensor
 _SHAPE_ATTRIBUTES = ("shape", "dtype", "ndim")
 
 
+AFTER_ALL_HOOKS = 1 << 62
+"""Hooks of nodes whose numbers are from here on are called behind all others."""
+
+
 class GradNode:
     """A recorded operation: what it was called with and what it returned.
 

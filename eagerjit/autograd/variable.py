@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.autograd.callbacks import at_end_of_walk
 from eagerjit.tensors.tensor import Tensor
+
+
+class _Engine:
+    """What programs ask of PyTorch's engine."""
+
+    queue_callback = staticmethod(at_end_of_walk)
 
 
 class _VariableType(type):
@@ -14,6 +21,8 @@ class _VariableType(type):
 
 class Variable(metaclass=_VariableType):
     """`Variable(tensor, requires_grad=True)` is the tensor's memory as a new leaf; every Tensor is an instance."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
         if not isinstance(data, Tensor):

@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit import late
 from eagerjit.autograd import api
+from eagerjit.autograd.node import AFTER_ALL_HOOKS
 from eagerjit.calling import by_any_name, public
 from eagerjit.ops import (
     activation,
@@ -192,10 +193,6 @@ def backward(
     api.backward(self, gradient, retain_graph, create_graph, inputs)
 
 
-_AFTER_ALL_HOOKS = 1 << 62
-"""Numbers from here on are of what is called behind all hooks."""
-
-
 class Handle:
     """Removes a hook: `remove()`, or at the end of a `with` block. `id` is the hook's key in its table."""
 
@@ -275,7 +272,7 @@ def retain_grad(self: Tensor) -> None:
 
     _leaf_hooks(self, "retained")[0] = keep
     hooks = _node_hooks(self)
-    hooks[Handle(hooks, _AFTER_ALL_HOOKS).id] = keep  # what is kept is what all hooks have made of it, later ones too
+    hooks[Handle(hooks, AFTER_ALL_HOOKS).id] = keep  # what is kept is what all hooks have made of it, later ones too
     mode.bump_epoch()
 
 
