@@ -23,6 +23,7 @@ def add_to_grad(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
     """Add to a leaf's `.grad`, once its hooks have seen the gradient."""
     if leaf._hooks is not None:
         grad = leaf_hooked(leaf, grad)
+        shared.add(id(grad))  # hooks may have kept it
     _add_hooked(leaf, grad, shared, create_graph)
 
 

@@ -216,8 +216,7 @@ def run(
     shared = set(map(id, grads))
     untouched: set[GradNode] = set()
     before = mode.set_modes(bool(create_graph), True)
-    casting = state.casting
-    if casting is not None:
+    if (casting := state.casting) is not None:
         set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
     placed = Placed() if tracer is None and trail is None and not create_graph else None
@@ -299,7 +298,7 @@ def run(
         else:
             for k, g in buffers.items():
                 if k in wanted:
-                    captured.setdefault(k, _seen(k, g, leaves, trail))
+                    captured.setdefault(k, _seen(k, g, leaves if trail is None else None))
         if walks.waiting:
             ended()
     finally:
@@ -386,10 +385,10 @@ def _incoming(
     return tuple(received) if partial_ else filled(node, received)
 
 
-def _seen(key: Key, grad: Tensor, leaves: dict[int, Tensor], trail: Trail | None) -> Tensor | None:
+def _seen(key: Key, grad: Tensor, leaves: dict[int, Tensor] | None) -> Tensor | None:
     """A wanted gradient that the walk has ended at, as hooks leave it; what is retained is the caller's to add."""
     if type(key) is int:
-        return grad if trail is not None else leaf_hooked(leaves[key], grad)
+        return grad if leaves is None else leaf_hooked(leaves[key], grad)
     node, index = key if type(key) is tuple else (key, 0)
     return _hooked(node, index, grad, AFTER_ALL_HOOKS)  # type: ignore[arg-type]
 

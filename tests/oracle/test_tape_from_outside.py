@@ -121,9 +121,24 @@ def _hooked(t: Any) -> Any:
     y.sum().backward(inputs=[x], retain_graph=True)
     y.sum().backward(inputs=[y], retain_graph=True)
     first, second = y.unbind()
-    several = t.autograd.grad([first, second.exp()], [first, y, x])
-    return calls, x.grad, y.grad, several
+    several = t.autograd.grad([first, second.exp()], [first, x], retain_graph=True)
+    kept = y.grad.clone()
+    several += t.autograd.grad(y.sum(), y)
+    return calls, x.grad, kept, several
 
 
 def test_hooks_see_gradients_that_are_asked_for_once() -> None:
     same(_hooked(ej), _hooked(torch))
+
+
+def _kept(t: Any) -> Any:
+    x = t.ones(2, requires_grad=True)
+    seen: list[Any] = []
+    x.register_hook(seen.append)
+    for factor in (3.0, 4.0):
+        (x * factor).sum().backward()
+    return seen, x.grad
+
+
+def test_gradients_that_hooks_keep_stay_what_they_are() -> None:
+    same(_kept(ej), _kept(torch))
