@@ -298,7 +298,7 @@ def run(
         else:
             for k, g in buffers.items():
                 if k in wanted:
-                    captured.setdefault(k, _seen(k, g, leaves if trail is None else None))
+                    captured.setdefault(k, _seen(k, g, leaves if trail is None else None))  # type: ignore[arg-type]
         if walks.waiting:
             ended()
     finally:
