@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +24,18 @@ def at_end_of_walk(callback: Callable[[], Any]) -> None:
     walks.waiting.append(callback)
 
 
-def ended() -> None:
-    """Call what waits for the end of this walk, and what that adds."""
-    while walks.waiting:
-        walks.waiting.pop(0)()
+def with_callbacks(walk: Callable[..., Any]) -> Callable[..., Any]:
+    """A walk, and then what waits for its end, and what that adds."""
+
+    @functools.wraps(walk)
+    def call(*args: Any) -> Any:
+        outer, walks.waiting = walks.waiting, []
+        try:
+            found = walk(*args)
+            while walks.waiting:
+                walks.waiting.pop(0)()
+            return found
+        finally:
+            walks.waiting = outer
+
+    return call

@@ -10,7 +10,7 @@ from typing import Any
 
 from eagerjit.autograd import plain
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
-from eagerjit.autograd.callbacks import ended, walks
+from eagerjit.autograd.callbacks import with_callbacks
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
 from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, edge, filled, used_up
 from eagerjit.autograd.placed import Placed
@@ -178,6 +178,7 @@ def relevant(nodes: Nodes, targets: set[Key], earliest: float = -1) -> Nodes:
     return dict(reversed(kept.items()))
 
 
+@with_callbacks
 def run(
     roots: Sequence[Tensor],
     grads: Sequence[Tensor],
@@ -227,7 +228,6 @@ def run(
     observation = pause_observation() if tracer is not None else None
     if tracer is not None and observation is not None:
         tracer.observation = observation
-    outer, walks.waiting = walks.waiting, []
     try:
         for position, root in enumerate(roots):
             _deposit(buffers, leaves, root, grads[position], trail)
@@ -299,10 +299,7 @@ def run(
             for k, g in buffers.items():
                 if k in wanted:
                     captured.setdefault(k, _seen(k, g, leaves if trail is None else None))  # type: ignore[arg-type]
-        if walks.waiting:
-            ended()
     finally:
-        walks.waiting = outer
         mode.set_modes(*before)
         if casting is not None:
             set_casting(casting)
@@ -396,9 +393,7 @@ def _seen(key: Key, grad: Tensor, leaves: dict[int, Tensor] | None) -> Tensor | 
 def _hooked(node: GradNode, index: int, grad: Tensor | None, end: float = math.inf) -> Tensor | None:
     if grad is None or node.hooks is None:
         return grad
-    for number, hook in sorted(node.hooks.get(index, {}).items()):
-        if number >= end:
-            break
+    for _, hook in sorted(item for item in node.hooks.get(index, {}).items() if item[0] < end):
         result = call_back(hook, grad)
         grad = grad if result is None else result
     return grad
