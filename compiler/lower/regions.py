@@ -16,6 +16,9 @@ from eagerjit.compiler.lower.routines import order_of
 from eagerjit.compiler.ops import indexing
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
+BESIDE = 64
+"""Elements beside each other that a task scatters along another dimension: what is written stays in a cache."""
+
 
 class RegionBuilder:
     """Builds the kernels of one such node.
@@ -200,19 +203,47 @@ class RegionBuilder:
         emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, None, after[0]))
         if self.blocking.products:
             return [self._lines(emitter, dims, lead, index.type.shape[dim] != 1)]
-        merged = merge_loops(emitter, len(dims), lead)
-        writer = Writer(emitter, merged)
+        several = index.type.shape[dim] != 1
+        built = self._columns(emitter, dims, lead, several)
+        built.work, built.sources = sizes.mul(sizes.product(dims), 4), (self.node.source,)
+        return [built]
+
+    def _columns(self, emitter: Emitter, dims: Shape, at: int, several: bool) -> Built:
+        """Entries along the dimension `at` one after the other, for ranges of what comes behind it; none meets another.
+
+        Tasks take the dimensions before and the ranges.
+        """
+        behind = at + several
+        writer = Writer(emitter, merge_loops(emitter, behind, at))
+        loops_ = writer.loops
+        width = sizes.product(dims[behind:])
+        blocks = blocks_of(width, BESIDE)
         outer: list[loops.Stmt] = []
-        writer.unflatten(merged.between(0, lead), "t", outer)
+        start: int | str = 0
+        stop: int | str = 1
+        task = "t"
+        if behind < len(dims):
+            number = "t"
+            if at:
+                number, task = emitter.name(), emitter.name()
+                per_line = writer.operand(blocks, outer)
+                outer.append(loops.Let(number, "rem", ("t", per_line), "i64"))
+                outer.append(loops.Let(task, "floordiv", ("t", per_line), "i64"))
+            start, stop = writer.block(number, width, BESIDE, outer)
+        writer.unflatten(loops_.between(0, at), task, outer)
+        if several:
+            writer.variable[loops_.between(at, behind)[0]] = "r"
         inner: list[loops.Stmt] = []
-        writer.unflatten(merged.between(lead, len(dims)), "r", inner)
+        writer.unflatten(loops_.between(behind, len(dims)), "i", inner)
         inner += writer.written(emitter.row)
-        count = sizes.product(dims[lead:])
-        outer.append(loops.Loop("serial", "r", 0, emitter.amount(count), tuple(inner)))
-        kernel = writer.finish(f"{self.name}.1", [tasks_loop(outer)])
-        tasks = sizes.product(dims[:lead])
-        work = sizes.mul(sizes.product(dims), 4)
-        return [Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))]
+        body: tuple[loops.Stmt, ...] = tuple(inner)
+        if behind < len(dims):
+            body = (loops.Loop("serial", "i", start, stop, body),)
+        if several:
+            body = (loops.Loop("serial", "r", 0, emitter.amount(dims[at]), body),)
+        kernel = writer.finish(f"{self.name}.1", [tasks_loop([*outer, *body])])
+        tasks = sizes.mul(sizes.product(dims[:at]), blocks)
+        return Built(kernel, list(emitter.arguments), tasks, 0)
 
     def _lines(self, emitter: Emitter, dims: Shape, at: int, several: bool) -> Built:
         """The same with all lines along the dimension side by side: entries follow each other, lines do not."""

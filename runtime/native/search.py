@@ -18,7 +18,6 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_f64,
     store_i64,
-    trailing_zeros,
 )
 
 SORTED, VALUES, PLACES, ROW, VALUES_PER_ROW, TOTAL, KIND, RIGHT = 0, 8, 16, 24, 32, 40, 48, 56  # words of a search
@@ -29,6 +28,9 @@ FLAGS, POSITIONS, COUNT = 0, 8, 24  # of positions, whose flags are N
 INTEGERS, DOUBLES, SINGLES, ORDERED_INTEGERS = 0, 1, 2, 3
 CHUNK = 1024
 """Values that a task looks up."""
+
+STEPS_BYTES = 16 * 64
+"""Of a search: two numbers for each of its levels."""
 
 TOGETHER = 8
 
@@ -73,16 +75,32 @@ def _before_singles(other: f32, value: f32, right: i64) -> i64:
     return not (other > value if right else other >= value)
 
 
+def _steps(steps: ptr, n: i64) -> i64:
+    """How far a search among n goes on at each of its levels: at one step not at all, or so far; how many levels.
+
+    They are the same for all values, and a step is read where it might be branched on: a processor foresees no
+    comparison, but so is busy with several values at once.
+    """
+    levels = 0
+    left = n
+    while left > 0:
+        half = left >> 1 if left > 1 else 1
+        store_i64(steps, 16 * levels, 0)
+        store_i64(steps, 16 * levels + 8, half)
+        levels += 1
+        left -= half
+    return levels
+
+
 def _among_integers(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
+    steps = buffer(STEPS_BYTES)
+    levels = _steps(steps, n)
     for i in range(count):
         value = load_i64(values, 8 * i)
         low = 0
-        high = n
-        while low < high:
-            middle = (low + high) // 2
-            after = trailing_zeros(2 | _before_integers(load_i64(row, 8 * middle), value, right))
-            low += (after - 1) & (middle + 1 - low)
-            high -= (0 - after) & (high - middle)
+        for level in range(levels):
+            at = row + 8 * (low + load_i64(steps, 16 * level + 8))
+            low += load_i64(steps, 16 * level + 8 * _before_integers(load_i64(at, -8), value, right))
         store_i64(out, 8 * i, low)
 
 
@@ -100,28 +118,47 @@ def _walk(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> No
 
 
 def _among_doubles(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
+    if n > 0 and _float_at(row, n - 1, 8) != _float_at(row, n - 1, 8):
+        _among_nans(row, n, values, out, count, right, 8)
+        return
+    steps = buffer(STEPS_BYTES)
+    levels = _steps(steps, n)
     for i in range(count):
         value = load_f64(values, 8 * i)
         low = 0
-        high = n
-        while low < high:
-            middle = (low + high) // 2
-            after = trailing_zeros(2 | _before_doubles(load_f64(row, 8 * middle), value, right))
-            low += (after - 1) & (middle + 1 - low)
-            high -= (0 - after) & (high - middle)
+        for level in range(levels):
+            at = row + 8 * (low + load_i64(steps, 16 * level + 8))
+            low += load_i64(steps, 16 * level + 8 * _before_doubles(load_f64(at, -8), value, right))
         store_i64(out, 8 * i, low)
 
 
 def _among_singles(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
+    if n > 0 and _float_at(row, n - 1, 4) != _float_at(row, n - 1, 4):
+        _among_nans(row, n, values, out, count, right, 4)
+        return
+    steps = buffer(STEPS_BYTES)
+    levels = _steps(steps, n)
     for i in range(count):
         value = load_f32(values, 4 * i)
+        low = 0
+        for level in range(levels):
+            at = row + 4 * (low + load_i64(steps, 16 * level + 8))
+            low += load_i64(steps, 16 * level + 8 * _before_singles(load_f32(at, -4), value, right))
+        store_i64(out, 8 * i, low)
+
+
+def _among_nans(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64, size: i64) -> None:
+    """Of a row with NaN at its end, which no value comes before: where a search ends depends on its steps."""
+    for i in range(count):
+        value = _float_at(values, i, size)
         low = 0
         high = n
         while low < high:
             middle = (low + high) // 2
-            after = trailing_zeros(2 | _before_singles(load_f32(row, 4 * middle), value, right))
-            low += (after - 1) & (middle + 1 - low)
-            high -= (0 - after) & (high - middle)
+            if _before_doubles(_float_at(row, middle, size), value, right):
+                low = middle + 1
+            else:
+                high = middle
         store_i64(out, 8 * i, low)
 
 
