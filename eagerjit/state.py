@@ -22,6 +22,8 @@ class _State(threading.local):
     """What sees every call of a public function, innermost last."""
     saving: Any = None
     """What packs the values that operations keep for their gradients, None where nothing does."""
+    parametrized: dict[Any, Any] | None = None
+    """What parametrizations have computed, None where it is not kept."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -47,7 +49,7 @@ class Defaults:
 def runs_plainly() -> bool:
     """Whether jitted functions run as they are in this thread: another one is recorded, or operations are watched."""
     watched = Defaults.anomaly is not None or state.saving is not None or bool(state.function_modes)
-    return watched or bool(Defaults.module_hooks) or state.tracer is not None
+    return watched or bool(Defaults.module_hooks) or state.parametrized is not None or state.tracer is not None
 
 
 def set_tracer(tracer: Tracer | None) -> Tracer | None:
@@ -74,6 +76,16 @@ def set_device(device: Any) -> Any:
     if before is not device and state.tracer is None:
         mode.bump_epoch()
     return before
+
+
+def keep_parametrized(values: dict[Any, Any] | None) -> None:
+    """Keep in this dictionary what parametrizations compute in this thread; None: nowhere, from here on.
+
+    Compiled calls look at it when the epoch has moved.
+    """
+    state.parametrized = values
+    if values is not None and state.tracer is None:
+        mode.bump_epoch()
 
 
 def set_casting(casting: Any) -> Any:

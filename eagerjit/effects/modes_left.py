@@ -11,7 +11,7 @@ import numpy as np
 from eagerjit.autograd.anomaly import switch_anomaly
 from eagerjit.effects.journal import Journal
 from eagerjit.runtime import mode
-from eagerjit.state import Defaults, set_casting, set_saving, state
+from eagerjit.state import Defaults, keep_parametrized, set_casting, set_saving, state
 
 
 @contextmanager
@@ -27,6 +27,7 @@ def modes_kept(journal: Journal, source: str) -> Iterator[None]:
         mode.set_inference(*before["grad mode"])
         set_casting(before["autocast"])
         set_saving(before["saved tensors' hooks"])
+        keep_parametrized(before["what parametrizations keep"])
         switch_anomaly(before["anomaly detection"])
         np.seterr(**before["errors of NumPy"])
 
@@ -36,6 +37,7 @@ def _modes() -> dict[str, Any]:
         "grad mode": (mode.inference(), mode.asked_grad_mode()),
         "autocast": state.casting,
         "saved tensors' hooks": state.saving,
+        "what parametrizations keep": state.parametrized,
         "anomaly detection": Defaults.anomaly,
         "errors of NumPy": np.geterr(),
     }

@@ -296,7 +296,7 @@ def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> No
     """Guard what the classes of Modules do when called: unlike what Modules hold, that changes unnoticed."""
     parts = list(chain.from_iterable(o.modules() for o in owners if hasattr(type(o), "modules")))
     for part in parts:
-        journal.beginning.note(part, "training", "attribute", part.training)
+        journal.beginning.note_module(part)
     kinds: list[Any] = list(dict.fromkeys(map(type, parts)))
     called = dict.fromkeys(next(base for base in kind.__mro__ if "__call__" in vars(base)) for kind in kinds)
     for kind, name in (*((kind, "forward") for kind in kinds), *((base, "__call__") for base in called)):

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from eagerjit.guards.epochs import Table
-from eagerjit.recording.numbers import SymbolicInt
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode
 from eagerjit.state import state as thread
 from eagerjit.tensors.tensor import Tensor
@@ -58,7 +58,7 @@ class Group(Table):
 
     def _note(self, key: str, value: Any) -> None:
         if is_pair(value):
-            self.parts[f"{key}[0]"], self.parts[f"{key}[1]"] = map(float, value)
+            self.parts[f"{key}[0]"], self.parts[f"{key}[1]"] = (float(x) if type(x) is int else x for x in value)
 
 
 def checked_group(given: Any, named: list[bool]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def has_names(group: dict[str, Any]) -> bool:
 
 def is_pair(value: Any) -> bool:
     """Whether an option is two numbers."""
-    return type(value) is tuple and len(value) == 2 and all(type(x) in (float, int) for x in value)
+    return type(value) is tuple and len(value) == 2 and all(type(x) in (float, int, TracedFloat) for x in value)
 
 
 def number(group: Group, key: str) -> Any:

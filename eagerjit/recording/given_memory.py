@@ -24,6 +24,8 @@ def give(tracer: Tracer, tensor: Tensor, value: Tensor, detach: Callable[[Any], 
     `assign` does it in calls that are not recorded.
     """
     source = user_line()
+    if value._view is not None and value._view.base is tensor and value._view.op.name == "alias":
+        return  # its own, as after `x.data += y`
     plain = type(tensor) in (Tensor, Parameter) and tensor._view is None and tensor._node is None
     if tracer.journal is None or not plain or not _are_alike(tracer, tensor, value):
         raise TraceBreak("a tensor was given other memory", source)

@@ -27,6 +27,13 @@ class Beginning:
         if LOOK[kind](holder, key) is value:
             self.slots.append((holder, key, kind, value))
 
+    def note_module(self, module: Any) -> None:
+        """Remember a Module's mode, and the tensors that it holds: others may stand there for a while."""
+        self.note(module, "training", "attribute", module.training)
+        for table in (module._parameters, module._buffers):
+            for name, tensor in table.items():
+                self.note(table, name, "item", tensor)
+
     def note_contents(self, container: Any) -> None:
         """Remember what a container that was read holds."""
         if isinstance(container, CONTAINERS):

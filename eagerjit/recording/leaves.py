@@ -18,6 +18,7 @@ from eagerjit.runtime.native.context import MOST_ARRAYS
 from eagerjit.tensors.creation import from_numpy
 from eagerjit.tensors.placement import place_number
 from eagerjit.tensors.tensor import Parameter, Tensor
+from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.observation import TraceBreak, user_line
 
 LEAVES.update((Tensor, Parameter))
@@ -132,6 +133,8 @@ def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
             array = x._data
             sizes = tuple(min(d, 2) for d in array.shape)
             out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad, place_number(x)))
+        elif isinstance(x, CONTAINERS):
+            out.append((type(x), id(x)))  # whose `==` looks at what they hold
         else:
             out.append(type(x) if type(x) in (int, float) else x)
     return tuple(out)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator
 from types import CoroutineType, MethodType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,16 @@ from eagerjit.watching.slots import Path
 
 AGAIN, ARGUMENT = "again", "argument"
 _NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
+
+
+class Derived(NamedTuple):
+    """How an instance of a class derived from list, dict or OrderedDict is made: of its items, then its attributes."""
+
+    base: Any
+    keys: tuple[Any, ...] | None
+    names: tuple[str, ...]
+
+
 _LEAVES = (Tensor, *_NUMBERS, str, bytes, type(None), type, range, slice, DType)
 
 
@@ -90,6 +101,12 @@ class Flattening:
             held = value if kind is deque else value.values()
             made_with = value.maxlen if kind is deque else (value.default_factory, self._keys(value))
             return kind, made_with, tuple([self.flatten(v) for v in held])
+        base = _base_of(kind)
+        if base is not None:
+            self.plain = False
+            keys = None if base is list else self._keys(value, base)
+            held = [*_items_of(value, base), *vars(value).values()]
+            return kind, Derived(base, keys, tuple(vars(value))), tuple([self.flatten(v) for v in held])
         self.plain = self.plain and dataclasses.is_dataclass(kind)
         if kind in (set, frozenset):
             return kind, None, tuple([self.flatten(v) for v in value])
@@ -128,12 +145,12 @@ class Flattening:
         self.leaves.append(value.tensor)
         return TracedArray, shown, (LEAF,)
 
-    def _keys(self, value: dict[Any, Any]) -> tuple[Any, ...]:
-        found: list[Any] = []
-        pytree.flatten(list(value), found)
+    def _keys(self, value: dict[Any, Any], base: Any = dict) -> tuple[Any, ...]:
+        keys, found = list(base.__iter__(value)), list[Any]()
+        pytree.flatten(keys, found)
         if any(isinstance(k, Tensor) for k in found):
             raise self.journal.refuse("it returns a dictionary whose keys are tensors", self.source)
-        return tuple(map(_plain_key, value))
+        return tuple(map(_plain_key, keys))
 
 
 def _plain_key(key: Any) -> Any:
@@ -146,12 +163,51 @@ def _plain_key(key: Any) -> Any:
     return frozenset(parts) if isinstance(key, frozenset) else tuple.__new__(type(key), parts)
 
 
+def _base_of(kind: type) -> Any:
+    """What a class is derived from whose instances are a list or dictionary with attributes, and nothing else.
+
+    None for other classes.
+    """
+    base = next((b for b in (OrderedDict, dict, list) if issubclass(kind, b)), None)
+    own = kind.__mro__[: kind.__mro__.index(base)] if base is not None else ()
+    simple = base is not None and kind.__new__ is base.__new__ and not kind.__module__.startswith("eagerjit")
+    return base if simple and kind.__dictoffset__ and not any("__slots__" in vars(b) for b in own) else None
+
+
+def _items_of(value: Any, base: Any) -> Iterable[Any]:
+    """What a list or the values of a dictionary are, whatever their own class says."""
+    return list.__iter__(value) if base is list else base.values(value)
+
+
 def _is_plain_class(kind: type) -> bool:
     """Whether an instance is its attributes and nothing else."""
     plain = kind.__new__ is object.__new__ and kind.__reduce_ex__ is object.__reduce_ex__
     slots = any("__slots__" in vars(base) and vars(base)["__slots__"] for base in kind.__mro__)
     simple = plain and not slots and not hasattr(kind, "_jit_state")
     return simple and any("__dict__" in vars(base) for base in kind.__mro__)
+
+
+def leaves_along(structure: Structure, value: Any) -> Iterator[Any]:
+    """The leaves of another value of a structure, in the order of `Flattening`; None for parts of texts and numbers."""
+    if structure == LEAF:
+        yield value
+        return
+    kind, keys, children = structure
+    parts: Iterable[Any] = ()
+    if kind in (np.ndarray, TracedArray):
+        parts = (value,)
+    elif kind in (Later, TracedText) or issubclass(kind, np.generic):
+        parts = [None] * len(children)
+    elif type(keys) is Derived:
+        parts = [*_items_of(value, keys.base), *(vars(value)[name] for name in keys.names)]
+    elif isinstance(value, (tuple, list, deque, set, frozenset)):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    elif kind not in (AGAIN, ARGUMENT):
+        parts = [getattr(value, name) for name in keys]
+    for child, part in zip(children, parts, strict=True):
+        yield from leaves_along(child, part)
 
 
 def finds_arguments(structure: Structure) -> bool:

@@ -14,7 +14,7 @@ from eagerjit import pytree
 from eagerjit.effects.clocks import Later, evaluated
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.arrays import TracedArray
-from eagerjit.recording.rebuilding import AGAIN, ARGUMENT
+from eagerjit.recording.rebuilding import AGAIN, ARGUMENT, Derived
 from eagerjit.recording.traced_texts import TracedText, written
 
 Rebuild = Callable[[Sequence[Any], Any], Any]
@@ -95,8 +95,8 @@ class _Code:
         elif kind in (dict, OrderedDict, Counter, defaultdict):
             made = f"{self.constant(kind)}({self.constant(keys[0]) if kind is defaultdict else ''})"
         else:
-            new = (SimpleNamespace if kind is SimpleNamespace else object).__new__
-            made = f"{self.constant(new)}({self.constant(kind)})"
+            base = keys.base if type(keys) is Derived else SimpleNamespace if kind is SimpleNamespace else object
+            made = f"{self.constant(base.__new__)}({self.constant(kind)})"
         name = self.made[position] = self.variable(made)
         if kind in (list, set, deque) and children:
             self.lines.append(f"{name}.{'update' if kind is set else 'extend'}({self.items(children)})")
@@ -104,11 +104,27 @@ class _Code:
             for key, child in zip(keys[1] if kind is defaultdict else keys, children, strict=True):
                 value = self.value(child)
                 self.lines.append(f"{name}[{self.constant(key)}] = {value}")
+        elif type(keys) is Derived:
+            self.fill(name, keys, children)
         elif kind not in (np.ndarray, TracedArray, frozenset, list, set, deque):
-            for key, child in zip(keys, children, strict=True):
-                value = self.value(child)
-                self.lines.append(f"{self.constant(object.__setattr__)}({name}, {self.constant(key)}, {value})")
+            self.attributes(name, keys, children)
         return name
+
+    def fill(self, name: str, made: Derived, children: Sequence[Structure]) -> None:
+        """Give an instance of a derived class its items and attributes: nothing of the class's own runs."""
+        count = len(children) - len(made.names)
+        if made.keys is None:
+            self.lines.append(f"{self.constant(list.extend)}({name}, {self.items(children[:count])})")
+        for key, child in zip(made.keys or (), children, strict=False):
+            value = self.value(child)
+            self.lines.append(f"{self.constant(made.base.__setitem__)}({name}, {self.constant(key)}, {value})")
+        self.attributes(name, made.names, children[count:])
+
+    def attributes(self, name: str, names: Sequence[str], children: Sequence[Structure]) -> None:
+        """Give an object its attributes."""
+        for key, child in zip(names, children, strict=True):
+            value = self.value(child)
+            self.lines.append(f"{self.constant(object.__setattr__)}({name}, {self.constant(key)}, {value})")
 
     def items(self, children: Sequence[Structure]) -> str:
         """An expression for a list of values."""

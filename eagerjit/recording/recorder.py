@@ -35,10 +35,11 @@ from eagerjit.recording import results as call_results
 from eagerjit.recording.host_steps import HostSteps
 from eagerjit.recording.host_work import HostWork
 from eagerjit.recording.identities import guard_identities
+from eagerjit.recording.initial_state import Beginning
 from eagerjit.recording.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.reached import check_leaks, guard_known, keep_constant_arrays_apart, tie_found
-from eagerjit.recording.rebuilding import Flattening, paths_of
+from eagerjit.recording.rebuilding import Flattening, leaves_along, paths_of
 from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
@@ -68,6 +69,7 @@ class _Recorded:
     clocks: Readings
     inquiries: list[Inquiry]
     apart: dict[int, Any] | None
+    beginning: Beginning
 
 
 class Recording:
@@ -150,8 +152,9 @@ class Recording:
             journal.world.guard_beginning()
             self._check_stability(journal, guards, varying)
             self.replaced |= journal.written.keys() & journal.read_first
+            apart = journal.keep_apart(observer.globals.values())
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
-                              journal.world.inquiries, journal.keep_apart(observer.globals.values()))  # fmt: skip
+                              journal.world.inquiries, apart, journal.beginning)  # fmt: skip
             journal.operations, steps = [], HostSteps(tracer.host.steps, tracer.host.errors)
             done = journal.world.inquiries, journal.beginning, steps, journal.memoized.given
             again = functools.partial(self._recorded_again, structure, varying.settled(), done)
@@ -214,8 +217,8 @@ class Recording:
         again: Any,
     ) -> Callable[[], Variant]:
         """What compiles the recording to a Variant."""
-        structure, out, inquiries = call.structure, call.out, call.inquiries
-        unique = list({id(x): x for x in out}.values())
+        structure, out, inquiries, beginning = call.structure, call.out, call.inquiries, call.beginning
+        unique, given = list({id(x): x for x in out}.values()), call.shape[2][0]
         order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
         numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
         results, new_grads, own, notes = self._results(tracer, unique)
@@ -224,10 +227,10 @@ class Recording:
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = plain_call(structure, arguments)
-            again: list[Any] = []
             heard = answers_of(inquiries, arguments, {})
-            pytree.flatten(told_again(self.function, call_args, call_kwargs, heard), again)
-            return list({id(x): x for x in again}.values())
+            with beginning.again(arguments):
+                result = told_again(self.function, call_args, call_kwargs, heard)
+            return list({id(x): x for x in leaves_along(given, result)}.values())
 
         conditions = {
             "grad_mode": grad_mode,
@@ -293,7 +296,7 @@ class Recording:
         results, and (function, results) to be called.
         """
         results = [self._output(tracer, x) for x in unique]
-        new_grads = self._new_gradients(tracer, results)
+        new_grads = call_results.new_gradients(tracer, results)
         results += call_results.hidden_bases(tracer, results)
         own = call_results.own_gradients(results)
         notes = []
@@ -333,27 +336,10 @@ class Recording:
         value = related.original(tracer, value)
         if isinstance(value, (SymbolicInt, TracedFloat)):
             dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
-            node = tracer.constant(value, dtype)
-            return tracer.wrap(tracer.record(elementwise.cast, (node,), dtype=dtype))
+            return tracer.wrap(tracer.record(elementwise.cast, (tracer.constant(value, dtype),), dtype=dtype))
         if isinstance(value, (Generator, Awaitable)):
             raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", self.where())
         return value
-
-    def _new_gradients(self, tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
-        """Gradients that the call leaves in tensors from outside, added to its results."""
-        out = []
-        for tensor, grad in tracer.gradients.values():
-            if grad is tensor._grad:
-                continue
-            if grad is None:
-                out.append((tracer.leaf_of[id(tensor)], -1))
-                continue
-            found = next((i for i, r in enumerate(results) if r is grad), None)
-            if found is None:
-                results.append(grad)
-                found = len(results) - 1
-            out.append((tracer.leaf_of[id(tensor)], found))
-        return out
 
     def _arguments(
         self, tracer: Tracer, structure: Any, leaves: Sequence[Any], before: HostSteps | None = None

@@ -196,6 +196,23 @@ def retained(results: Sequence[Any]) -> list[int]:
     return out
 
 
+def new_gradients(tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
+    """Gradients that the call leaves in tensors from outside, added to its results: (leaf, result or -1 for None)."""
+    out = []
+    for tensor, grad in tracer.gradients.values():
+        if grad is tensor._grad:
+            continue
+        if grad is None:
+            out.append((tracer.leaf_of[id(tensor)], -1))
+            continue
+        found = next((i for i, r in enumerate(results) if r is grad), None)
+        if found is None:
+            results.append(grad)
+            found = len(results) - 1
+        out.append((tracer.leaf_of[id(tensor)], found))
+    return out
+
+
 def own_gradients(results: list[Any]) -> list[tuple[int, int]]:
     """(result, its gradient): gradients that the call itself left in results that it made, added to the results."""
     out = []

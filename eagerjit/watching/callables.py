@@ -53,6 +53,7 @@ from eagerjit.watching.library_calls import (
     is_of_the_world,
     module_of,
     registries,
+    with_owner,
 )
 from eagerjit.watching.library_in_python import in_python
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal
@@ -140,8 +141,7 @@ class Calls(PutOff, LibraryCalls):
         bound = getattr(function, "__self__", None)
         if isinstance(function, MethodType) and type(function.__func__) is Remembering:
             function, args, bound = function.__func__, (bound, *args), None
-        if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
-            return self._method(function.__func__, (bound, *args), kwargs, frame, source)
+        function, args = with_owner(function, args)
         if isinstance(function, FunctionType):
             return self._method(function, args, kwargs, frame, source)
         if isinstance(function, (MethodDescriptorType, WrapperDescriptorType)) and args:
@@ -172,7 +172,7 @@ class Calls(PutOff, LibraryCalls):
             note_attribute(journal, args[0], args[1])
             return None
         if not kwargs and any(isinstance(x, Tensor) or type(x) in _NUMBERS for x in args):
-            if function is float or function in ROUNDED:
+            if function is float or is_any_of(function, ROUNDED):
                 return as_float if function is float else functools.partial(rounded, function)
             if module == "math":
                 return functools.partial(_calculated, TESTS.get(function, functools.partial(python_number, function)))
@@ -191,7 +191,7 @@ class Calls(PutOff, LibraryCalls):
             return instead
         if made_by_host(function, args, kwargs):
             return functools.partial(by_host, function)
-        if function in CONVERTING and len(args) == 1 and type(args[0]) is TracedArray:
+        if is_any_of(function, CONVERTING) and len(args) == 1 and type(args[0]) is TracedArray:
             return functools.partial(converted, function)
         if name in _OF_MEMORY and any(type(x) in (TracedArray, TracedNumber) for x in args):
             return self.refused(f"calls {name} of an array that is an input", source)
@@ -250,7 +250,7 @@ class Calls(PutOff, LibraryCalls):
             if name in ("train", "eval") and hasattr(type(owner), "_jit_state") and not self.journal.is_fresh(owner):
                 return self._switch(owner, function, source)
             changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
-            if changes and name == "load_state_dict" and self.loads_in_place(*args, **kwargs):
+            if changes and self.only_does_what_is_seen(name, args, kwargs):
                 return None
             if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
                 named = f" {args[1]!r}" if len(args) > 1 and isinstance(args[1], str) else ""

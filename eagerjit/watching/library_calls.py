@@ -24,9 +24,11 @@ from eagerjit.effects.journal import Journal
 from eagerjit.effects.lru_caches import Remembering
 from eagerjit.guards.comparing import has_own_attributes, has_state, is_plain, stateful_in
 from eagerjit.guards.reads import KEYS
+from eagerjit.runtime.source import is_library
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.observation import is_internal
+from eagerjit.watching.slots import look
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
                   itertools.filterfalse)  # fmt: skip
@@ -62,6 +64,18 @@ def module_of(function: Any) -> str:
         owner = getattr(function, "__objclass__", None) or (owner if isinstance(owner, type) else type(owner))
         found = owner.__module__ if owner is not type(None) else ""
     return str(found)
+
+
+def with_owner(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The Python function that runs when a method or an object with a `__call__` is called, and what it is given.
+
+    Other callables are as they are.
+    """
+    found, owner = getattr(function, "__func__", None), getattr(function, "__self__", None)
+    if not isinstance(function, (MethodType, type)) and not type(function).__module__.startswith("eagerjit"):
+        call = look(type(function), "__call__", "attribute")
+        found, owner = call, function
+    return (found, (owner, *args)) if isinstance(found, FunctionType) else (function, args)
 
 
 def is_of_the_world(module: str, name: str) -> bool:
@@ -152,6 +166,14 @@ class LibraryCalls:
                     self.journal.handed_over[id(held)] = held
                     owners += [x for x in stateful_in(held) if not any(x is known for known in owners)]
         return True
+
+    def only_does_what_is_seen(self, name: str, args: Any, kwargs: Any) -> bool:
+        """Whether a Module's method changes nothing but by writing in place, or by code of the user's that it calls."""
+        if name == "apply":
+            self.journal.owners.append(args[0])
+            function = args[1] if len(args) > 1 else kwargs.get("fn")
+            return isinstance(function, FunctionType) and not is_library(function.__code__.co_filename)
+        return name == "load_state_dict" and self.loads_in_place(*args, **kwargs)
 
     def loads_in_place(self, owner: Any, *args: Any, **kwargs: Any) -> bool:
         """Whether a `load_state_dict` only writes to a Module's tensors; then calls depend on what the Module holds."""

@@ -19,7 +19,10 @@ import torch.nn.functional as F
 import torch.nn.utils.parametrize as parametrize
 import torch.optim as optim
 from carried_state import char_rnn, quantile_ensemble, vqvae
+from densities import glow, neural_ode
 from inputs import fx, ints
+from language_models import adapted_decoder
+from robust_training import parametrized, quantized_student, sharpness_aware
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.optim.lr_scheduler import CosineAnnealingWarmRestarts, OneCycleLR
 from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_multi_avg_fn
@@ -658,7 +661,8 @@ def wgangp():
 
 
 PROGRAMS = [dcgan, unet, ddpm, seq2seq, dqn, gcn, moe, lora, swa, resume, wgangp]
-PROGRAMS += [char_rnn, quantile_ensemble, vqvae]
+PROGRAMS += [char_rnn, quantile_ensemble, vqvae, adapted_decoder, glow, neural_ode]
+PROGRAMS += [quantized_student, parametrized, sharpness_aware]
 
 
 def main(mode, folder):

@@ -277,3 +277,19 @@ def a_tensor_kept_that_shows_a_parameter(jit):
         yield f(ones(2) * i)
         parameter.data.add_(1.0)
         yield kept["made"], parameter
+
+
+@case(versions=1)
+def adapters_merged_and_taken_out(jit):
+    model, a, b = nn.Linear(3, 2), ones(1, 3) * 0.5, ones(2, 1)
+
+    @jit
+    @torch.no_grad()
+    def both_ways(x, scale):
+        model.weight.data += (b @ a) * scale
+        merged = model(x)
+        model.weight.data -= (b @ a) * scale
+        return merged, model(x)
+
+    for i in range(4):
+        yield both_ways(ones(2 + i, 3), 0.5 * i), model.weight, model.weight._version

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import eagerjit as torch
+from eagerjit import nn
+from eagerjit.nn.utils import parametrize
 from tests.soundness.framework import FELL_BACK, attempt, case
 
 
@@ -115,3 +117,43 @@ def the_precision_of_products_changed(jit):
         yield f(torch.ones(2))
         yield torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
+
+
+class Doubled(nn.Module):
+    def forward(self, weight):
+        return weight.tanh() * 2
+
+
+@case(versions=2)
+def parametrizations_computed_once(jit):
+    model = nn.Linear(3, 3)
+    parametrize.register_parametrization(model, "weight", Doubled())
+
+    @jit
+    def inside(x):
+        with parametrize.cached():
+            loss = (model(x) ** 3).sum() + 0.1 * model.weight.square().sum()
+            return loss, model.weight is model.weight
+
+    outside = jit(lambda x: ((model(x) ** 3).sum() + 0.1 * model.weight.square().sum(), model.weight is model.weight))
+    for i in range(3):
+        for f in (inside, outside):
+            loss, same = f(torch.ones(2, 3) * i)
+            loss.backward()
+            yield same, model.parametrizations.weight.original.grad
+
+
+@case(outcome=FELL_BACK)
+def parametrizations_left_cached(jit):
+    model = nn.Linear(3, 3)
+    parametrize.register_parametrization(model, "weight", Doubled())
+    context = parametrize.cached()
+
+    @jit
+    def f(x):
+        context.__enter__()
+        return model(x)
+
+    yield f(torch.ones(2, 3)), model.weight is model.weight
+    context.__exit__(None, None, None)
+    yield f.__name__, model.weight is model.weight

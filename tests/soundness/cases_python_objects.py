@@ -9,6 +9,7 @@ import functools
 import itertools
 import math
 import weakref
+from collections import OrderedDict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -734,3 +735,69 @@ def a_dataclass_with_more_than_its_fields(jit):
         sample.extra = extra
         result, same = f(sample)
         yield result, same is sample, sample, list(vars(sample))
+
+
+class Output(OrderedDict):
+    """As libraries of models return their results: items that are attributes too, and positions."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def __setattr__(self, name, value):
+        if name in self.keys():
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def __getitem__(self, key):
+        return super().__getitem__(key) if isinstance(key, str) else tuple(self.values())[key]
+
+
+class Options(dict):
+    __getattr__ = dict.__getitem__
+
+
+class Steps(list):
+    def __call__(self, x):
+        for step in self:
+            x = step(x)
+        return x
+
+
+@case(versions=2)
+def results_of_classes_derived_from_containers(jit):
+    @jit
+    def f(x, n):
+        out = Output()
+        out["loss"], out["logits"] = x.sum(), x * n
+        out.loss = out.loss + 1
+        out.hidden = (x, out["logits"])
+        options = Options(n=n, part=out)
+        steps = Steps([x, options])
+        steps.name = "steps"
+        return out, options, steps
+
+    for n in (2, 3):
+        for x in (torch.ones(n, requires_grad=True), torch.ones(4)):
+            out, options, steps = f(x, n)
+            yield type(out), list(out), vars(out), out[0], out.logits, out.hidden is vars(out)["hidden"]
+            yield type(options), options.n, options.part is out, type(steps), steps.name, steps[1] is options
+            if out.loss.requires_grad:
+                out.loss.backward()
+                yield x.grad
+
+
+@case(versions=1)
+def steps_of_a_list_that_is_called(jit):
+    steps = Steps([torch.sin, torch.cos])
+    f = jit(lambda x: steps(x))
+    for n in (2, 3, 4):
+        yield f(torch.ones(n))
+
+
+@case
+def steps_that_are_arguments(jit):
+    f = jit(lambda steps: steps[0] + len(steps))
+    for n in (2, 3):
+        yield f(Steps([torch.ones(n), 1]))
+        yield f(Options({0: torch.ones(n)}))

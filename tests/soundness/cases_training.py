@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 
 import eagerjit as torch
-from tests.soundness.framework import attempt, case
+from eagerjit import nn
+from tests.soundness.framework import FELL_BACK, attempt, case
 from tests.soundness.tools import network
 
 
@@ -353,3 +354,41 @@ def grads_in_one_of_two(jit):
             p.grad = None
         f(torch.ones(2, 2))[i % 2].backward()
         yield [p.grad for p in [*m.parameters(), *n.parameters()]]
+
+
+@case(versions=1)
+def parts_told_by_apply(jit):
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+
+    def still(part):
+        if isinstance(part, nn.BatchNorm1d):
+            part.kept, part.momentum = part.momentum, 0
+
+    def moving(part):
+        if isinstance(part, nn.BatchNorm1d):
+            part.momentum = part.kept
+
+    @jit
+    def both(x):
+        first = model(x).sum()
+        model.apply(still)
+        second = model(x * 2).sum()
+        model.apply(moving)
+        return first + second
+
+    for i in range(3):
+        yield both(torch.ones(4, 3) * i), model[1].running_mean, model[1].momentum, model[1].kept
+
+
+@case(outcome=FELL_BACK)
+def parts_told_by_a_method_of_the_library(jit):
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+
+    @jit
+    def f(x):
+        model.apply(nn.Module.eval)
+        return model(x), model[1].training
+
+    yield f(torch.ones(2, 3)), model.training
+    model.train()
+    yield f(torch.ones(2, 3)), model.training

@@ -600,3 +600,23 @@ def results_as_numbers_in_a_dataclass(jit):
         return Outcome(float(loss), x.shape[0], max(0.001, 0.5 * loss.item() ** 2))
 
     yield from world.run(jit(step))
+
+
+@case(versions=4)
+def momentum_that_cycles_before_and_after_steps(jit):
+    for late in (False, True):
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        schedule = lr_scheduler.OneCycleLR(optimizer, 0.3, total_steps=10)
+
+        @jit
+        def step(x):
+            loss = model(x).square().mean()  # noqa: B023
+            optimizer.zero_grad()  # noqa: B023
+            loss.backward()
+            for update in (optimizer, schedule) if late else (schedule, optimizer):  # noqa: B023
+                update.step()
+            return loss
+
+        for i in range(6):
+            yield step(torch.ones(4, 3) * i), list(model.parameters()), optimizer.param_groups[0]["betas"]

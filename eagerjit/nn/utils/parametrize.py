@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.nn.containers import ModuleDict, ModuleList
 from eagerjit.nn.module import Module
 from eagerjit.nn.utils.computed import compute, forget, plain_class
 from eagerjit.runtime import mode
-from eagerjit.state import state
+from eagerjit.state import keep_parametrized, state
 from eagerjit.tensors.tensor import Parameter, Tensor
 
 __all__ = [
@@ -21,23 +21,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Cache:
-    """What was computed inside of `cached()`, by module and name; one dictionary for the outermost context."""
-
-    depth = 0
-    values: ClassVar[dict[tuple[int, str], Any]] = {}
-
-
 @contextmanager
 def cached() -> Iterator[None]:
-    """In this context every parametrized parameter is computed once."""
-    _Cache.depth += 1
+    """In this context every parametrized parameter is computed once. Compiled functions called in it run eagerly."""
+    is_outermost = state.parametrized is None
+    if is_outermost:
+        keep_parametrized({})
     try:
         yield
     finally:
-        _Cache.depth -= 1
-        if not _Cache.depth:
-            _Cache.values.clear()
+        if is_outermost:
+            keep_parametrized(None)
 
 
 class ParametrizationList(ModuleList):
@@ -128,13 +122,13 @@ class _Attribute:
         self.name = name
 
     def __call__(self, module: Any) -> Tensor:
-        made = module.parametrizations[self.name]
-        if not _Cache.depth or state.tracer is not None:
+        made, kept = module.parametrizations[self.name], state.parametrized
+        if kept is None:
             return made()
-        key = (id(module), self.name)
-        if key not in _Cache.values:
-            _Cache.values[key] = made()
-        return _Cache.values[key]
+        key = state.tracer, id(module), self.name
+        if key not in kept:
+            kept[key] = made()
+        return kept[key]
 
 
 def register_parametrization(
