@@ -293,12 +293,14 @@ class TracedNumber(_StandIn):
 
 def _exact(name: str, a: Any, b: Any) -> Any:
     """Arithmetic of NumPy's that compiled code does alike and without warnings of division; None for other operands."""
-    divided = name == "truediv" and type(b) in (int, float) and b != 0
+    divided = name == "truediv" and type(b) in (int, float, SymbolicInt) and b != 0
     if name not in ("add", "sub", "mul") and not divided:
         return None
-    if all((type(x) is TracedNumber and x.kind is np.float64) or type(x) in (int, float, TracedFloat) for x in (a, b)):
-        numbers = [x.number if type(x) is TracedNumber else x for x in (a, b)]
-        return TracedNumber(getattr(operator, name)(*numbers), np.float64)
+    numbers = [x.number if type(x) is TracedNumber and x.kind in (np.float64, np.int64) else x for x in (a, b)]
+    if all(type(x) in (int, float, SymbolicInt, TracedFloat) for x in numbers):
+        made = getattr(operator, name)(*numbers)
+        kind = np.int64 if isinstance(made, int) else np.float64
+        return TracedNumber(made, kind) if type(made) in (SymbolicInt, TracedFloat) else kind(made)
     kinds = {x.dtype for x in (a, b) if type(x) is TracedArray}
     others = {type(x) for x in (a, b) if type(x) is not TracedArray}
     if len(kinds) != 1 or not others <= {int, float, SymbolicInt, TracedFloat} or not kinds & _ROUNDING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import deque
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.compiler import sizes
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.recording.rounding import TESTS
@@ -20,6 +22,10 @@ _ELEMENTWISE = frozenset(
     (np.sqrt, np.exp, np.log, np.log10, np.log2, np.log1p, np.expm1, np.sin, np.cos, np.tanh, np.abs, np.square,
      np.minimum, np.maximum, np.power)
 )  # fmt: skip
+_OF_INTEGERS: dict[Any, Any] = {
+    np.minimum: sizes.minimum, np.maximum: sizes.maximum,
+    np.clip: lambda x, low, high: sizes.minimum(sizes.maximum(x, low), high),
+}  # fmt: skip
 _TESTS: dict[Any, Any] = {np.isfinite: math.isfinite, np.isnan: math.isnan, np.isinf: math.isinf}
 
 
@@ -32,6 +38,8 @@ def instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
         kinds = {type(_python(a)) for a in args[0]}
         known = TracedFloat in kinds and kinds <= {int, float, SymbolicInt, TracedFloat}
         return (lambda values: _float64(_Named(function, True), values)) if known else None
+    if function in _OF_INTEGERS and _are_integers(args) and len(args) == _OF_INTEGERS[function].__code__.co_argcount:
+        return functools.partial(_int64, _OF_INTEGERS[function])
     kinds = {type(_python(a)) for a in args}
     if TracedNumber in map(type, args) and host.takes((args, kwargs)):
         return None
@@ -40,6 +48,19 @@ def instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
     if function in _TESTS and len(args) == 1:
         return lambda value: np.bool_(TESTS[_TESTS[function]](_python(value)))
     return (lambda *values: _float64(_Named(function, False), values)) if function in _ELEMENTWISE else None
+
+
+def _are_integers(values: tuple[Any, ...]) -> bool:
+    """Whether these are integers of NumPy's default type, of which one is another one in every call."""
+    plain = [v.number if type(v) is TracedNumber and v.kind is np.int64 else v for v in values]
+    known = all(type(v) is SymbolicInt or (type(v) is int and -(2**63) <= v < 2**63) for v in plain)
+    return known and SymbolicInt in map(type, plain)
+
+
+def _int64(function: Callable[..., Any], *values: Any) -> Any:
+    numbers = [v.number if type(v) is TracedNumber else v for v in values]
+    made = function(*[v.expression if type(v) is SymbolicInt else v for v in numbers])
+    return np.int64(made) if isinstance(made, int) else TracedNumber(SymbolicInt(made), np.int64)
 
 
 def _python(value: Any) -> Any:

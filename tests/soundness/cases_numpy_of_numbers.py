@@ -93,3 +93,18 @@ def numpy_warns_of_numbers(jit):
 
     for i in (4.0, 9.0, -1.0, 4.0):
         yield f(torch.ones(1) * i)
+
+
+@case(versions=1)
+def boxes_cut_by_numpy(jit):
+    @jit
+    def f(x, share, at):
+        size = x.shape[1]
+        cut = int(size * np.sqrt(1.0 - share))
+        first, last = np.clip(at - cut // 2, 0, size), int(np.clip(at + cut // 2, 0, size))
+        y = x.clone()
+        y[:, first:last] = x.flip(0)[:, first:last]
+        return y, 1 - (last - first) / size, first, np.minimum(at, 5), np.maximum(size, at)
+
+    for share, at, size in ((0.5, 3, 20), (0.9, 11, 30), (0.2, 19, 25), (0.75, 0, 40)):
+        yield f(torch.arange(2.0 * size).reshape(2, size), np.float64(share), at)
