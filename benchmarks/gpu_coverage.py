@@ -26,7 +26,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from op_samples import ELSEWHERE, function, leaves, rebuilt, samples
+from op_samples import ELSEWHERE, comparable, leaves, rebuilt, samples
 
 import eagerjit
 from eagerjit.compiled import compilation, gpu_kernels
@@ -100,7 +100,7 @@ def _tensors(name: str, sample: Any, dtype: str = "float64") -> list[Any]:
 
 def _of_tensors(name: str, sample: Any) -> Any:
     """A sample's call as a function of its tensors."""
-    call = function(name)
+    call = comparable(name)
     return lambda *given: call(*rebuilt(sample.arguments, iter(given)))
 
 

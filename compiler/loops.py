@@ -14,6 +14,7 @@
                 | search OP PARAM ...                      GPU: one of the searches, all of a kernel
                 | weighted PARAM ...                       GPU: weighted rows, all of a kernel
                 | convolution ...                          GPU: all of a kernel
+                | matrices OP PARAM ...                    GPU: a function of small matrices, all of a kernel
                 | attention KIND ...                       GPU: all of a kernel
                 | ordered NAME [by PARAM] { kernel }       GPU: all of a kernel
                 | several COUNT NAME* { kernel }           GPU: all of a kernel
@@ -284,7 +285,20 @@ class Ordered:
     order: str = ""
 
 
-Whole = Ordered | Several | Attention | Convolution | Along | Sort | Search | Weighted
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """What a function of small matrices computes (`lower/matrices.py`), as all of a kernel; a task is a matrix.
+
+    `memory` has (NAME, PARAM) of its inputs and of those results that are wanted.
+    """
+
+    op: str
+    memory: tuple[tuple[str, str], ...]
+    sizes: tuple[int | str, ...]
+    numbers: tuple[float, ...]
+
+
+Whole = Ordered | Several | Attention | Convolution | Along | Sort | Search | Weighted | Matrices
 Stmt = Whole | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
@@ -359,6 +373,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}search {op} {' '.join(memory)} : {dtype} {sizes}")
             case Weighted(out, weights, x, starts, places, columns, entries, dtype):
                 lines.append(f"{indent}weighted {out} = {weights} {x} {starts} {places} : {dtype} {columns} {entries}")
+            case Matrices(op, memory, sizes, numbers):
+                lines.append(f"{indent}matrices {op} {' '.join(param for _, param in memory)} : {sizes} {numbers}")
             case Product(out, left, right, sizes, steps, batch, dtype):
                 lines.append(f"{indent}product {out} = {left} @ {right} : {dtype}")
                 lines.append(f"{indent}  sizes {sizes} steps {steps} batch {batch}")

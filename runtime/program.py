@@ -123,6 +123,10 @@ CODE, DEFAULTS, KEYWORD_DEFAULTS = range(3)
 PARTS = {"__code__": CODE, "__defaults__": DEFAULTS, "__kwdefaults__": KEYWORD_DEFAULTS}
 
 
+class LinAlgError(RuntimeError):
+    """A matrix does not have what was asked for: it is singular, not positive-definite, ..."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What a kernel's non-zero status raises: an exception class by name and its message.
@@ -136,8 +140,9 @@ class Failure:
 
     @property
     def exception_class(self) -> type[BaseException]:
-        """The builtin exception."""
-        return getattr(builtins, self.exception)  # type: ignore[no-any-return]
+        """The builtin exception, or that of linear algebra."""
+        found: type[BaseException] = getattr(builtins, self.exception, LinAlgError)
+        return found
 
     def error(self, slots: Sequence[int]) -> BaseException:
         """The exception of a run with these slots."""
@@ -194,6 +199,11 @@ class Program:
     errors: list[Failure] = field(default_factory=list)
     n_words: int = 0  # mutable words (EPOCH)
     calls: list[HostCall] = field(default_factory=list)
+
+    @property
+    def raises_at_once(self) -> bool:
+        """Whether the call itself raises its errors, wherever it runs: programs catch those of linear algebra."""
+        return any(failure.exception == LinAlgError.__name__ for failure in self.errors)
 
     def words(self) -> list[int]:
         """All instructions as one flat list: code, operand count, operands."""

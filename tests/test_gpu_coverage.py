@@ -22,7 +22,7 @@ def test_ops_lower_to_kernels_or_say_why_not():
     host = {name: calls for name in names if (calls := gpu_coverage.lowered(name))}
     assert not {name: calls for name, calls in host.items() if not OPS[name].on_host}
     kernels = len(names) - len(host)
-    assert kernels >= 0.95 * len(OPS), f"{kernels} of {len(OPS)} ops are kernels on a GPU"
+    assert kernels >= 0.98 * len(OPS), f"{kernels} of {len(OPS)} ops are kernels on a GPU"
 
 
 def test_what_numpy_computes_says_why():

@@ -16,6 +16,7 @@ from eagerjit.compiler.lower.checks import checking, last_failing
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
 from eagerjit.compiler.lower.libraries import RESULT, is_attention, multiplications, operands, spatial
+from eagerjit.compiler.lower.matrices import is_small, matrices
 from eagerjit.compiler.lower.memory import Plan
 from eagerjit.compiler.lower.memory_order import memory_order, permuted
 from eagerjit.compiler.lower.placement import Placement, Work, copy_name
@@ -101,12 +102,8 @@ class Assembler(Placement):
                 work += [Work(position, b, [step.node]) for b in made]
                 continue
             if isinstance(step, HostStep):
-                if self.blocking.products and is_attention(step.node):
-                    name = f"k{position}_attention"
-                    made_ = attention(name, step.nodes, lambda node: Pointer(self._memory(node)))
-                    work += [Work(position, b) for b in made_]
-                    continue
-                work.append(Work(position, None, step.nodes))
+                made_ = self._called_kernels(position, step)
+                work += [Work(position, b) for b in made_] or [Work(position, None, step.nodes)]
                 continue
             if not isinstance(step, Group):
                 name = f"k{position}_{step.node.op.name}"
@@ -133,6 +130,13 @@ class Assembler(Placement):
         if not self.blocking.products:
             return work
         return merged(self._with_following(work), lambda w: self.phase_of[steps[w.step].number], self._memory)
+
+    def _called_kernels(self, position: int, step: HostStep) -> list[Built]:
+        """The kernels that do what a call of the host does, if there are any."""
+        for kind, suits, build in (("attention", is_attention, attention), ("matrices", is_small, matrices)):
+            if self.blocking.products and suits(step.node):
+                return build(f"k{position}_{kind}", step.nodes, lambda node: Pointer(self._memory(node)))
+        return []
 
     def _library_kernels(self, position: int, node: Node) -> list[Built] | list[None]:
         """The kernels that do what a library does for the CPU; None if there are none."""

@@ -6,11 +6,12 @@ import numpy as np
 
 from eagerjit.compiler.ops.declare import Primitive, declare
 from eagerjit.compiler.ops.elementwise import where
+from eagerjit.runtime.program import Failure
 
 
 def _require_reference(condition: np.ndarray, x: np.ndarray, same: np.ndarray, error: str, message: str) -> np.ndarray:
     if not np.all(condition):
-        raise {"RuntimeError": RuntimeError, "ValueError": ValueError}[error](message)
+        raise Failure(error, message).error(())
     return np.where(condition, x, same)
 
 

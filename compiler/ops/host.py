@@ -16,6 +16,9 @@ from eagerjit.runtime.host import FUNCTIONS
 TENSOR, NUMBER, NONE = "$", "$number", "$none"
 """In a call's arguments: the next input, the next input's only element, and None. Strings begin with "="."""
 
+BY_KERNELS = " by kernels"
+"""Ends the name of a function that kernels compute where there are some."""
+
 
 def _type(*inputs: TensorType, dtype: DType, shape: Shape, **attributes: Any) -> TensorType:
     return TensorType(dtype, shape)

@@ -10,6 +10,7 @@ import numpy as np
 
 from eagerjit.calling import public
 from eagerjit.ops import factor
+from eagerjit.ops import small_matrices as small
 from eagerjit.ops.factor import LinAlgError, MatrixOp, is_vector, matrices
 from eagerjit.ops.factored import FactorInfo, InverseInfo, LUInfo, ResultInfo
 from eagerjit.runtime import dtypes
@@ -17,7 +18,8 @@ from eagerjit.tensors.tensor import Tensor
 
 
 def _with_info(
-    name: str, whole: Callable[..., np.ndarray], one: Callable[..., tuple[np.ndarray, int]], rules: Any, types: Any
+    name: str, whole: Callable[..., np.ndarray], one: Callable[..., tuple[np.ndarray, int]], rules: Any, types: Any,
+    by_kernels: Any,
 ) -> MatrixOp:
     """An op whose second result is the info; `one` computes it matrix by matrix where the whole batch fails."""
 
@@ -36,7 +38,7 @@ def _with_info(
     parameters = [Parameter(given, Parameter.POSITIONAL_OR_KEYWORD) for given in ("A", "B")[: len(rules)]]
     compute.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     compute.__doc__ = f"`linalg.{name}` and 0 per matrix, or what went wrong."
-    return MatrixOp(f"linalg_{name}_ex", compute, rules, types=types)
+    return MatrixOp(f"linalg_{name}_ex", compute, rules, types=types, by_kernels=by_kernels)
 
 
 def _typed(types: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,12 +90,16 @@ def _of_firsts(op: MatrixOp) -> tuple[Callable[..., Any], ...]:
 
 
 _cholesky = _with_info(
-    "cholesky", factor._cholesky_array, _one_cholesky, (_of_first(factor._cholesky_rule),), _typed(factor.like)
+    "cholesky", factor._cholesky_array, _one_cholesky, (_of_first(factor._cholesky_rule),), _typed(factor.like),
+    small.cholesky_with_info,
+)  # fmt: skip
+_inverse = _with_info(
+    "inv", factor._inv_array, _one_inverse, _of_firsts(factor.inv), _typed(factor.like), small.inverse_with_info
 )
-_inverse = _with_info("inv", factor._inv_array, _one_inverse, _of_firsts(factor.inv), _typed(factor.like))
 _solution = _with_info(
-    "solve", factor._solve_array, _one_solution, _of_firsts(factor.solve), _typed(factor._solve_types)
-)
+    "solve", factor._solve_array, _one_solution, _of_firsts(factor.solve), _typed(factor._solve_types),
+    small.solve_with_info,
+)  # fmt: skip
 
 
 def _checked(name: str, info: Tensor, problem: str, check_errors: bool) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.ops.factor import MatrixOp, inv, real_of
+from eagerjit.ops import small_matrices as small
+from eagerjit.ops.factor import FAILED, MatrixOp, inv, real_of
 from eagerjit.ops.host import like
 from eagerjit.runtime import direct
 from eagerjit.tensors.tensor import Tensor
@@ -40,6 +41,7 @@ slogdet = MatrixOp(
     _slogdet_arrays,
     (_slogdet_rule,),
     types=_slogdet_types,
+    by_kernels=small.sign_and_logarithm,
 )
 
 
@@ -114,6 +116,7 @@ cofactor = MatrixOp(
     _cofactor_array,
     (_cofactor_rule, lambda g, out, input, change: cofactor.call(input, g.conj()).conj()),
     types=like,
+    by_kernels=small.cofactors(FAILED),
 )
 
 
@@ -130,4 +133,5 @@ det = MatrixOp(
     _det_array,
     (lambda g, out, input: g.unsqueeze(-1).unsqueeze(-1) * cofactor.call(input).conj(),),
     types=lambda input: (input.dtype, input.shape[:-2]),
+    by_kernels=small.determinant,
 )

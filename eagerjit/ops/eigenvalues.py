@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.ops import small_matrices as small
 from eagerjit.ops.factor import FAILED, MatrixOp, guarded, is_differentiated, real_of, solve
 from eagerjit.runtime import direct, dtypes
 from eagerjit.tensors.tensor import Tensor
@@ -41,6 +42,7 @@ eigh = MatrixOp(
     guarded("eigh", _eigh_arrays, FAILED),
     (_eigh_rule, None),
     types=lambda input, UPLO: [(real_of(input.dtype), input.shape[:-1]), (input.dtype, input.shape)],
+    by_kernels=small.eigh(FAILED),
 )
 
 
@@ -62,6 +64,7 @@ eigvalsh = MatrixOp(
     guarded("eigh", _eigvalsh_array, FAILED),
     (_eigvalsh_rule, None),
     types=lambda input, UPLO: (real_of(input.dtype), input.shape[:-1]),
+    by_kernels=small.eigenvalues(FAILED),
 )
 
 

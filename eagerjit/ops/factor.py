@@ -13,28 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.ops.host import HostOp, like
+from eagerjit.ops import small_matrices as small
+from eagerjit.ops.host import LoweredOp, like
 from eagerjit.ops.index import cat
 from eagerjit.ops.pivots import unpacked
 from eagerjit.runtime import direct, dtypes, mode
 from eagerjit.runtime.lapack import on_few_threads
+from eagerjit.runtime.program import LinAlgError
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
-class LinAlgError(RuntimeError):
-    """A matrix does not have what was asked for: it is singular, not positive-definite, ..."""
+class MatrixOp(LoweredOp):
+    """An op of NumPy's on matrices, which are the last two dimensions; all others are a batch.
 
-
-class MatrixOp(HostOp):
-    """An op of NumPy's on matrices, which are the last two dimensions; all others are a batch."""
+    Kernels compute it of small real ones on a GPU.
+    """
 
     leading = True
     wirtinger = True
-    on_host = "LAPACK: steps that depend on each other and on the values of pivots"
+    on_host = "LAPACK: complex matrices, those of more than 64 rows or columns, and eigenvalues of any matrix"
 
     def __init__(self, name: str, function: Callable[..., Any], *arguments: Any, **options: Any):
         super().__init__(name, on_few_threads(function), *arguments, **options)
+
+    def suits(self, *arguments: Any) -> bool:
+        """Whether kernels decompose matrices like these."""
+        return small.fits(*arguments)
 
 
 def guarded(name: str, function: Callable[..., Any], problem: str) -> Any:
@@ -102,6 +107,12 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
 FAILED = "The algorithm failed to converge because the input matrix is ill-conditioned or has NaN or infinite elements."
 SINGULAR = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular."
 
+UNSOLVABLE = "The solver failed because the input matrix is singular."
+INDEFINITE = (
+    "The factorization could not be completed because the input is not positive-definite (the leading minor is not "
+    "positive-definite)."
+)
+
 
 def real_of(dtype: Any) -> Any:
     """The dtype of a number's real part."""
@@ -124,6 +135,7 @@ inv = MatrixOp(
     guarded("inv", _inv_array, SINGULAR),
     (lambda g, out, input: -(out.mH @ g @ out.mH),),
     types=like,
+    by_kernels=small.inverse(SINGULAR),
 )
 
 
@@ -148,9 +160,10 @@ def _solve_left(g: Any, out: Any, A: Any, B: Any) -> Any:
 
 solve = MatrixOp(
     "linalg_solve",
-    guarded("solve", _solve_array, "The solver failed because the input matrix is singular."),
+    guarded("solve", _solve_array, UNSOLVABLE),
     (_solve_left, lambda g, out, A, B: solve.call(A.mH, g)),
     types=_solve_types,
+    by_kernels=small.solve(UNSOLVABLE),
 )
 
 
@@ -187,6 +200,7 @@ triangular = MatrixOp(
         None,
     ),
     types=lambda A, B, *rest: _solve_types(A, B),
+    by_kernels=small.triangular,
 )
 
 
@@ -215,14 +229,10 @@ def _cholesky_array(input: np.ndarray) -> np.ndarray:
 
 cholesky = MatrixOp(
     "linalg_cholesky",
-    guarded(
-        "cholesky",
-        _cholesky_array,
-        "The factorization could not be completed because the input is not positive-definite (the leading minor is not "
-        "positive-definite).",
-    ),
+    guarded("cholesky", _cholesky_array, INDEFINITE),
     (_cholesky_rule,),
     types=like,
+    by_kernels=small.cholesky(INDEFINITE),
 )
 
 
@@ -276,4 +286,4 @@ def _lu_rule(g: Any, out: Any, input: Any) -> Any:
     return permutation @ result
 
 
-lu = MatrixOp("linalg_lu_factor", _lu_arrays, (_lu_rule,), types=_lu_types)
+lu = MatrixOp("linalg_lu_factor", _lu_arrays, (_lu_rule,), types=_lu_types, by_kernels=small.lu)

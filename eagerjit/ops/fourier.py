@@ -12,17 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.compiled import compilation
-from eagerjit.devices import CPU
-from eagerjit.dispatch import Op
 from eagerjit.ops.complexes import complex as complex_
 from eagerjit.ops.complexes import real
-from eagerjit.ops.host import HostOp
+from eagerjit.ops.host import LoweredOp
 from eagerjit.ops.index import cat
 from eagerjit.runtime import dtypes, fourier
-from eagerjit.state import state
 from eagerjit.tensors.creation import arange
-from eagerjit.tensors.placement import device_of
 from eagerjit.tensors.tensor import Tensor
 
 Dims = tuple[int, ...]
@@ -34,36 +29,16 @@ LARGEST = 1024
 """Prime factors of lengths that kernels transform at most."""
 
 
-class Transform(HostOp):
-    """A transform; its rules take and give PyTorch's gradients of complex numbers.
-
-    by_products     the same by operations on tensors
-    """
+class Transform(LoweredOp):
+    """A transform; its rules take and give PyTorch's gradients of complex numbers."""
 
     wirtinger = True
     on_host = "on a CPU by the native runtime and NumPy, and lengths with prime factors above 1024"
 
-    def __init__(self, name: str, function: Any, rules: Any, by_products: Any, **options: Any):
-        super().__init__(name, function, rules, **options)
-        self.by_products = by_products
-
-    def eager(self, arguments: tuple[Any, ...]) -> Any:
-        """The kernels' result where the tensor lies on a device, or NumPy's."""
-        on_device = device_of(arguments[0]) is not CPU
-        return Op.eager(self, arguments) if on_device and _is_product(*arguments) else super().eager(arguments)
-
-    def _call(self, *arguments: Any) -> Any:
-        tracer = state.tracer
-        for_gpu = compilation.backend is not None or (tracer is not None and tracer.device is not None)
-        if for_gpu and _is_product(*arguments):
-            return self.by_products(*arguments)
-        return super()._call(*arguments)
-
-
-def _is_product(input: Tensor, dims: Dims, *rest: Any) -> bool:
-    """Whether kernels transform lengths like these."""
-    lengths = [int(input.shape[d]) for d in dims]
-    return all(0 < _prime_factor(n) <= LARGEST for n in (*lengths, *(n for n in rest if type(n) is int)))
+    def suits(self, input: Tensor, dims: Dims, *rest: Any) -> bool:
+        """Whether kernels transform lengths like these."""
+        lengths = [int(input.shape[d]) for d in dims]
+        return all(0 < _prime_factor(n) <= LARGEST for n in (*lengths, *(n for n in rest if type(n) is int)))
 
 
 def _prime_factor(n: int) -> int:
@@ -144,7 +119,7 @@ full = Transform(
     "fft_full",
     _full_array,
     (lambda g, out, input, dims, forward, scale: full.call(g, dims, not forward, scale), None, None, None),
-    _full_products,
+    by_kernels=_full_products,
     types=lambda input, *rest: (_complex(input.dtype), input.shape),
     numbers=("scale",),
 )
@@ -176,7 +151,7 @@ def _half_rule(g: Any, out: Any, input: Any, dims: Dims, scale: float) -> Any:
 
 
 half = Transform(
-    "fft_half", _half_array, (_half_rule, None, None), _half_products, types=_half_types, numbers=("scale",)
+    "fft_half", _half_array, (_half_rule, None, None), by_kernels=_half_products, types=_half_types, numbers=("scale",)
 )
 
 
@@ -211,6 +186,6 @@ def _whole_rule(g: Any, out: Any, input: Any, dims: Dims, size: int, scale: floa
 
 
 whole = Transform(
-    "fft_whole", _whole_array, (_whole_rule, None, None, None), _whole_products, types=_whole_types,
+    "fft_whole", _whole_array, (_whole_rule, None, None, None), by_kernels=_whole_products, types=_whole_types,
     numbers=("size", "scale"),
 )  # fmt: skip

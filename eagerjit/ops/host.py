@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import record
+from eagerjit.compiled import compilation
 from eagerjit.compiled.evaluated import without_memory
-from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
+from eagerjit.compiler.ops.host import BY_KERNELS, NONE, NUMBER, TENSOR, host
+from eagerjit.devices import CPU
 from eagerjit.dispatch import Op, emit
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.runtime import direct, dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
-from eagerjit.tensors.placement import common, host_array, is_nowhere, put
+from eagerjit.tensors.placement import common, device_of, host_array, is_nowhere, put
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -99,6 +101,51 @@ class HostOp(Op):
             for position, (dtype, shape) in enumerate(found if isinstance(found, list) else [found])
         ]
         return tuple(results) if isinstance(found, list) else results[0]
+
+
+class LoweredOp(HostOp):
+    """An op that kernels compute on a GPU, where `suits` says so of its arguments, and NumPy elsewhere.
+
+    by_kernels      the same by operations on tensors and by `called`
+    """
+
+    def __init__(self, *described: Any, by_kernels: Callable[..., Any] | None = None, **options: Any):
+        super().__init__(*described, **options)
+        self.by_kernels = by_kernels
+        FUNCTIONS[self.name + BY_KERNELS] = self.function
+
+    def suits(self, *arguments: Any) -> bool:
+        """Whether kernels compute it of these."""
+        return True
+
+    def eager(self, arguments: tuple[Any, ...]) -> Any:
+        """The kernels' result where the tensor lies on a device, or NumPy's."""
+        if self.by_kernels is not None and device_of(arguments[0]) is not CPU and self.suits(*arguments):
+            return Op.eager(self, arguments)
+        return super().eager(arguments)
+
+    def _call(self, *arguments: Any) -> Any:
+        tracer = state.tracer
+        for_gpu = compilation.backend is not None or (tracer is not None and tracer.device is not None)
+        if for_gpu and self.by_kernels is not None and self.suits(*arguments):
+            return self.by_kernels(*arguments)
+        return super()._call(*arguments)
+
+
+def called(function: str, tensors: Sequence[Tensor], types: Sequence[tuple[Any, Any]], *rest: Any) -> tuple[Any, ...]:
+    """The results of a function that kernels compute (`compiler/lower/matrices.py`), in an op's body.
+
+    types       (dtype, shape) of every result
+    rest        its arguments after the tensors
+    """
+    template = (*[TENSOR] * len(tensors), *(_recorded(a, []) for a in rest))
+    return tuple(
+        emit(
+            host, *tensors, function=function + BY_KERNELS, arguments=template, result=position, dtype=dtype,
+            shape=tuple(map(expression, shape)),
+        )
+        for position, (dtype, shape) in enumerate(types)
+    )  # fmt: skip
 
 
 def _plain(argument: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.ops.host import HostOp
+from eagerjit.ops.host import LoweredOp
+from eagerjit.ops.small_matrices import permutation
 from eagerjit.runtime import direct, dtypes
 
 
@@ -28,12 +29,19 @@ def _permutation_array(pivots: np.ndarray, rows: int) -> np.ndarray:
     return np.argsort(order, -1).astype(np.int64)
 
 
-permutation_of = HostOp(
+class _Permutation(LoweredOp):
+    def suits(self, pivots: Any, rows: Any) -> bool:
+        """Whether a program has room for so many rows."""
+        return bool(rows <= 1024)
+
+
+permutation_of = _Permutation(
     "lu_permutation",
     _permutation_array,
     differentiable=False,
     on_host="exchanges of rows, each on what those before have left",
     types=lambda pivots, rows: (dtypes.int64, (*pivots.shape[:-1], rows)),
+    by_kernels=permutation,
 )
 
 

@@ -12,54 +12,54 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling import public
-from eagerjit.ops.host import HostOp, broadcast
+from eagerjit.ops.host import LoweredOp, broadcast, called
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors import creation
 from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
-Coefficients = Callable[[int], tuple[float, float, float]]
+Recurrence = tuple[float, ...]
+"""Slope and constant of P(1); a, b and c of a step, each c0 + c1 n; and whether these are over n + 1."""
+
+CHEBYSHEV = (2.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+FAMILIES: dict[str, tuple[Recurrence, str]] = {
+    "chebyshev_polynomial_t": ((1.0, 0.0, *CHEBYSHEV), "Chebyshev's polynomial of the first kind, cos(n acos x)."),
+    "chebyshev_polynomial_u": ((2.0, 0.0, *CHEBYSHEV), "Chebyshev's polynomial of the second kind."),
+    "chebyshev_polynomial_v": ((2.0, -1.0, *CHEBYSHEV), "Chebyshev's polynomial of the third kind."),
+    "chebyshev_polynomial_w": ((2.0, 1.0, *CHEBYSHEV), "Chebyshev's polynomial of the fourth kind."),
+    "hermite_polynomial_h": ((2.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0), "The physicists' Hermite polynomial."),
+    "hermite_polynomial_he": ((1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0), "The probabilists' Hermite polynomial."),
+    "laguerre_polynomial_l": ((-1.0, 1.0, -1.0, 0.0, 1.0, 2.0, 0.0, 1.0, 1.0), "Laguerre's polynomial."),
+    "legendre_polynomial_p": ((1.0, 0.0, 1.0, 2.0, 0.0, 0.0, 0.0, 1.0, 1.0), "Legendre's polynomial."),
+}
+"""By name the recurrence, and what it is."""
 
 
-def _chebyshev(n: int) -> tuple[float, float, float]:
-    return 2.0, 0.0, 1.0
-
-
-FAMILIES: dict[str, tuple[tuple[float, float], Coefficients, str]] = {
-    "chebyshev_polynomial_t": ((1.0, 0.0), _chebyshev, "Chebyshev's polynomial of the first kind, cos(n acos x)."),
-    "chebyshev_polynomial_u": ((2.0, 0.0), _chebyshev, "Chebyshev's polynomial of the second kind."),
-    "chebyshev_polynomial_v": ((2.0, -1.0), _chebyshev, "Chebyshev's polynomial of the third kind."),
-    "chebyshev_polynomial_w": ((2.0, 1.0), _chebyshev, "Chebyshev's polynomial of the fourth kind."),
-    "hermite_polynomial_h": ((2.0, 0.0), lambda n: (2.0, 0.0, 2.0 * n), "The physicists' Hermite polynomial."),
-    "hermite_polynomial_he": ((1.0, 0.0), lambda n: (1.0, 0.0, float(n)), "The probabilists' Hermite polynomial."),
-    "laguerre_polynomial_l": (
-        (-1.0, 1.0), lambda n: (-1 / (n + 1), (2 * n + 1) / (n + 1), n / (n + 1)), "Laguerre's polynomial.",
-    ),
-    "legendre_polynomial_p": (
-        (1.0, 0.0), lambda n: ((2 * n + 1) / (n + 1), 0.0, n / (n + 1)), "Legendre's polynomial.",
-    ),
-}  # fmt: skip
-"""By name the slope and the constant of P(1), the coefficients of a step, and what it is."""
-
-
-def _values(x: np.ndarray, n: np.ndarray, family: str, shifted: bool) -> np.ndarray:
+def _values(x: np.ndarray, n: np.ndarray, recurrence: Recurrence, shifted: bool) -> np.ndarray:
     """The polynomials of a family, of degrees n, at x, or at 2 x - 1."""
-    (slope, constant), coefficients, _ = FAMILIES[family]
+    slope, constant, a0, a1, b0, b1, c0, c1, divided = recurrence
     wide, degrees = np.broadcast_arrays(x.astype(np.float64), np.trunc(n.astype(np.float64)))
     at = 2.0 * wide - 1.0 if shifted else wide
     out = np.where(degrees == 0, 1.0, np.where(degrees == 1, slope * at + constant, 0.0))
     before, now = np.ones_like(at), slope * at + constant
     for k in range(1, int(degrees.max(initial=0))):
-        a, b, c = coefficients(k)
+        over = k + 1 if divided else 1
+        a, b, c = (a0 + a1 * k) / over, (b0 + b1 * k) / over, (c0 + c1 * k) / over
         before, now = now, (a * at + b) * now - c * before
         out = np.where(degrees == k + 1, now, out)
     return out.astype(x.dtype)
 
 
-_op = HostOp(
-    "orthogonal_polynomial", _values, differentiable=False, types=broadcast,
-    on_host="as many steps as the largest degree asks for",
+def _by_kernels(x: Tensor, n: Tensor, recurrence: Recurrence, shifted: bool) -> Tensor:
+    dtype, shape = broadcast(x, n)
+    tensors = [t.expand(shape) for t in (x, n)]
+    return called("orthogonal_polynomial", tensors, [(dtype, shape)], recurrence, shifted)[0]
+
+
+_op = LoweredOp(
+    "orthogonal_polynomial", _values, differentiable=False, types=broadcast, by_kernels=_by_kernels,
+    on_host="on a CPU: as many steps as the largest degree asks for",
 )  # fmt: skip
 
 
@@ -82,11 +82,11 @@ def _polynomial(name: str, shifted: bool) -> Callable[..., Tensor]:
     full_name = f"shifted_{name}" if shifted else name
 
     def function(input: Any, n: Any) -> Tensor:
-        return _op.call(*_operands(full_name, input, n), name, shifted)
+        return _op.call(*_operands(full_name, input, n), FAMILIES[name][0], shifted)
 
     function.__name__ = function.__qualname__ = full_name
     of = "2 input - 1" if shifted else "input"
-    function.__doc__ = f"{FAMILIES[name][2].rstrip('.')}, of degree n, at {of}. It has no gradient."
+    function.__doc__ = f"{FAMILIES[name][1].rstrip('.')}, of degree n, at {of}. It has no gradient."
     return public(function)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.ops import small_matrices as small
 from eagerjit.ops.factor import FAILED, MatrixOp, batch_shape, guarded, is_differentiated, real_of, triangular
 from eagerjit.runtime import direct, mode
 from eagerjit.tensors.tensor import Tensor
@@ -67,7 +68,7 @@ def _joined(left: Any, right: Any) -> Any:
     return cat.call([left, right], -1)
 
 
-qr = MatrixOp("linalg_qr", _qr_arrays, (_qr_rule, None), types=_qr_types)
+qr = MatrixOp("linalg_qr", _qr_arrays, (_qr_rule, None), types=_qr_types, by_kernels=small.qr)
 
 
 # -- singular values --------------------------------------------------------------------------------------------------
@@ -121,7 +122,13 @@ def _svd_rule(g: Any, out: Any, input: Any, full: bool) -> Any:
     return out
 
 
-svd = MatrixOp("linalg_svd", guarded("svd", _svd_arrays, FAILED), (_svd_rule, None), types=_svd_types)
+svd = MatrixOp(
+    "linalg_svd",
+    guarded("svd", _svd_arrays, FAILED),
+    (_svd_rule, None),
+    types=_svd_types,
+    by_kernels=small.svd(FAILED),
+)
 
 
 def _svdvals_rule(g: Any, out: Any, input: Any) -> Any:
@@ -142,6 +149,7 @@ svdvals = MatrixOp(
     guarded("svdvals", _svdvals_array, FAILED),
     (_svdvals_rule,),
     types=lambda input: (real_of(input.dtype), (*input.shape[:-2], _least(*input.shape[-2:]))),
+    by_kernels=small.singular_values(FAILED),
 )
 
 
@@ -152,7 +160,11 @@ def _values_rule(g: Any, out: Any, input: Any, full: bool) -> Any:
 
 
 svd_of_values = MatrixOp(
-    "linalg_svd_of_values", guarded("svdvals", _svd_arrays, FAILED), (_values_rule, None), types=_svd_types
+    "linalg_svd_of_values",
+    guarded("svdvals", _svd_arrays, FAILED),
+    (_values_rule, None),
+    types=_svd_types,
+    by_kernels=small.svd(FAILED, "svdvals"),
 )
 
 
@@ -197,6 +209,7 @@ pinv = MatrixOp(
     _pinv_array,
     (lambda g, out, input, atol, rtol, hermitian: pinv_gradient(g, out, input), None, None, None),
     types=lambda input, *rest: (input.dtype, (*input.shape[:-2], input.shape[-1], input.shape[-2])),
+    by_kernels=small.pseudoinverse(FAILED),
 )
 
 
@@ -219,6 +232,7 @@ lstsq = MatrixOp(
         None,
     ),
     types=lambda A, B, rcond: (B.dtype, (*batch_shape(A, B), A.shape[-1], B.shape[-1])),
+    by_kernels=small.least_squares(FAILED),
 )
 
 
@@ -259,7 +273,11 @@ def _exponential_rule(g: Any, out: Any, input: Any) -> Any:
 
 
 matrix_exp = MatrixOp(
-    "linalg_matrix_exp", _exponential_array, (_exponential_rule,), types=lambda input: (input.dtype, input.shape)
+    "linalg_matrix_exp",
+    _exponential_array,
+    (_exponential_rule,),
+    types=lambda input: (input.dtype, input.shape),
+    by_kernels=small.exponential,
 )
 
 

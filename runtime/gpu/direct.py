@@ -258,7 +258,7 @@ def direct(plain: DeviceExecutable, kernels: Sequence[Launched]) -> Any:
     on_device, returning = plain.places
     if returning or not all(on_device.values()):
         return plain
-    if any(code in ON_HOST for code, *_ in program.instructions):
+    if program.raises_at_once or any(code in ON_HOST for code, *_ in program.instructions):
         return plain
     if check_program(program, len(kernels), len(plain.objects)) > MAX_NDIM:
         return plain

@@ -3,7 +3,8 @@
 Leaves whose arrays lie on the device are used where they are; those of the host are copied to the device for the run,
 and back if the run writes them. Results stay on the device if any leaf lies there, else they come back to the host. The
 run waits for the device only where the host needs a value: a size or a condition that the Program measures, memory
-that a function of the host reads, and results that come back. What kernels' checks find is raised there, or later.
+that a function of the host reads, results that come back, and whether a matrix had what linear algebra asks of it. What
+kernels' other checks find is raised there, or later.
 """
 
 from __future__ import annotations
@@ -269,6 +270,9 @@ def _finish_last(frame: DeviceFrame) -> None:
     found = [frame.peek(address, size) for _, address, size in frame.returning]
     for (host, _, size), data in zip(frame.returning, found, strict=True):
         ctypes.memmove(host, data, size)
+    if frame.executable.program.raises_at_once and not frame.stream.is_capturing:
+        frame.stream.synchronize()
+        frame.device.checks.raise_found()
 
 
 _ON_DEVICE: dict[Op, Callable[..., None]] = {

@@ -36,7 +36,7 @@ class GraphedExecutable(DeviceExecutable):
         self._first = next((i for i, c in enumerate(self._codes) if c in (Op.ARENA, Op.OUTPUT, Op.BEGIN)), 0)
         on_host = any(step[0] == Op.KERNEL and step[1] >= len(self.kernels) for step in program.instructions)
         on_host = on_host or bool(HOST_WORK & {*self._codes}) or (self.places is not None and bool(self.places[1]))
-        self.is_capturable = self._codes.count(Op.BEGIN) == 1 and not on_host
+        self.is_capturable = self._codes.count(Op.BEGIN) == 1 and not on_host and not program.raises_at_once
         self._pointers: dict[int, int] = {}  # the slot of each tensor leaf's address
         self._written: list[int] = []
         tainted: set[int] = set()

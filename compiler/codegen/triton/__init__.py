@@ -20,6 +20,7 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
 - scans, orders             lines in steps with a carried sum (`along.py`); places counted within runs, then runs merged
                             by bisection (`sorting.py`)
 - sparse products           some rows and columns per program, some entries of every row at a time (`weighted.py`)
+- small matrices            one per program, in registers (`matrices.py`)
 - lookups                   loads at loaded indices, masked by the check that they are in range
 
 Values are what they are on the CPU (`values.py`): the same polynomials, 16-bit floats as rounded f32, integers that

@@ -11,7 +11,7 @@ from typing import Any
 
 from device_table import agree
 from machines import compile_for, machine
-from op_samples import function, leaves, rebuilt, samples
+from op_samples import comparable, leaves, rebuilt, samples
 
 import eagerjit as ej
 from eagerjit.cuda import execution
@@ -38,7 +38,7 @@ def op_problems(kind: str, name: str) -> list[str]:
     found = []
     with devices(kind):
         for number, sample in enumerate(samples(name)):
-            call, tensors = function(name), leaves(sample.arguments)
+            call, tensors = comparable(name), leaves(sample.arguments)
 
             def run(place: str, call: Any = call, sample: Any = sample, tensors: Any = tensors) -> Any:
                 given = [t.detach().clone().to(place) for t in tensors]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from machines import Machine, compile_for, machine
-from op_samples import ELSEWHERE, function, leaves, rebuilt, samples
+from op_samples import ELSEWHERE, comparable, leaves, rebuilt, samples
 
 from eagerjit.cuda.execution import offloaded
 from eagerjit.dispatch import OPS
@@ -32,7 +32,7 @@ def problems(kind: str, name: str) -> list[str]:
     found = []
     with machine(kind) as target:
         for number, sample in enumerate(samples(name)):
-            call, tensors = function(name), leaves(sample.arguments)
+            call, tensors = comparable(name), leaves(sample.arguments)
 
             def plain(*leaves: Any, call: Any = call, sample: Any = sample) -> Any:
                 return call(*rebuilt(sample.arguments, iter(leaves)))

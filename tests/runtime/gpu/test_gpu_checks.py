@@ -130,3 +130,35 @@ def test_a_graph_s_replays_report_too() -> None:
             ej.cuda.synchronize()
     index.copy_(good)
     assert call(table, index).tolist() == [[2, 3], [18, 19]]
+
+
+def jittered(a: Any) -> Any:
+    """A Cholesky factor, of a matrix that is made positive-definite where it is not."""
+    try:
+        return ej.linalg.cholesky(a)
+    except ej.linalg.LinAlgError:
+        return ej.linalg.cholesky(a + 4.0 * ej.eye(3, device="cuda"))
+
+
+@pytest.mark.parametrize("kind", ["eager", "compiled", "graphs"])
+def test_a_call_raises_errors_of_linear_algebra_itself(kind: str) -> None:
+    call = jittered if kind == "eager" else ej.jit(jittered, cuda_graphs=kind == "graphs")
+    good, bad = 9.0 * ej.eye(3, device="cuda"), -3.0 * ej.eye(3, device="cuda")
+    for _ in range(3):
+        assert call(good).diagonal().tolist() == [3.0] * 3
+        assert call(bad).diagonal().tolist() == [1.0] * 3
+    ej.cuda.synchronize()  # nothing is left to be raised
+
+
+def test_a_capture_does_not_wait_for_what_a_matrix_lacks() -> None:
+    a = 9.0 * ej.eye(3, device="cuda")
+    ej.linalg.cholesky(a)
+    graph = ej.cuda.CUDAGraph()
+    with ej.cuda.graph(graph):
+        out = ej.linalg.cholesky(a)
+    graph.replay()
+    assert out.diagonal().tolist() == [3.0] * 3
+    a.neg_()
+    graph.replay()
+    with pytest.raises(ej.linalg.LinAlgError, match="not positive-definite"):
+        ej.cuda.synchronize()
