@@ -182,3 +182,10 @@ def test_what_kernels_replace_is_defined_by_numpy() -> None:
     np.testing.assert_allclose(rows[..., 4:] @ np.swapaxes(a.numpy(), -1, -2), rows[..., :4], atol=1e-10)
     gram = rows[..., :4] @ np.swapaxes(rows[..., :4], -1, -2)
     np.testing.assert_allclose(gram, gram * np.eye(4), atol=1e-10)
+
+
+def test_second_derivatives_of_determinants() -> None:
+    a = real(3, 4, 4)
+    a[1, 3] = a[1, 2]  # singular
+    hessian = torch.func.grad(lambda x: (torch.func.grad(lambda y: torch.linalg.det(y).sum())(x) ** 2).sum())
+    close(by_kernels(hessian, a), hessian(a))
