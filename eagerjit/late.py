@@ -77,7 +77,8 @@ FUNCTIONS = {
     "as_strided_copy diagonal_copy split_with_sizes_copy unfold_copy "
     "unbind_copy split_copy view_copy detach_copy alias_copy atleast_1d atleast_2d atleast_3d hstack vstack row_stack "
     "dstack column_stack cartesian_prod combinations vander broadcast_shapes broadcast_tensors "
-    "unravel_index tril_indices triu_indices",
+    "unravel_index",
+    "eagerjit.ops.triangles": "tril_indices triu_indices",
     "eagerjit.ops.diagonals": "block_diag",
     "eagerjit.ops.differences": "trapezoid trapz cumulative_trapezoid gradient",
     "eagerjit.ops.bins": "searchsorted bucketize",

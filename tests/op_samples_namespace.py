@@ -48,6 +48,10 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "allclose": [make((matrix, matrix + 1e-9, 1e-5, 1e-8, False)), make((matrix, matrix + 1.0, 1e-5, 1e-8, True))],
         "block_diag": [make(([matrix, values],)), make(([matrix],))],
         "diag_embed": [make((vector, offset)) for offset in (0, 1, -2)] + [make((matrix, 1))],
+        "pair_distances": [
+            make((matrix, torch.tensor([0, 0, 1]), torch.tensor([1, 1, 0]), p)) for p in (1.0, 1.5, 2.0, 3.0)
+        ],
+        "triangle_indices": [make(((5,), 3, 2, 0, 1, 2, True)), make(((9,), 4, 3, 0, 2, 2, False))],
         "euclidean_distances": [make((matrix, matrix * 2 + 0.5))],
         "erfinv": elementwise(1, low=-0.9, high=0.9),
         "bernoulli": [make((draw("u", (2, 3), 0.1, 0.9), draw("v", (3,), 0.0, 1.0)))],

@@ -9,7 +9,8 @@ from typing import Any
 from eagerjit import random
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.distributions.constraints import Constraint, is_dependent
-from eagerjit.ops.shaping import broadcast_tensors, tril_indices
+from eagerjit.ops.shaping import broadcast_tensors
+from eagerjit.ops.triangles import tril_indices
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors import creation

@@ -8,7 +8,8 @@ from typing import Any
 from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops import reduce
-from eagerjit.ops.shaping import broadcast_shapes, triu_indices
+from eagerjit.ops.shaping import broadcast_shapes
+from eagerjit.ops.triangles import triu_indices
 from eagerjit.tensors.tensor import Tensor
 
 FEW = 25
@@ -48,8 +49,12 @@ def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
 
 
 def _slopes(g: Any, out: Any, x1: Any, x2: Any, p: float) -> Any:
-    """What every difference of two elements contributes to the gradient; nothing where the distance is zero."""
-    difference, g, out = x1.unsqueeze(-2) - x2.unsqueeze(-3), g.unsqueeze(-1), out.unsqueeze(-1)
+    """What every difference of two elements contributes to the gradient."""
+    return _slope(g.unsqueeze(-1), out.unsqueeze(-1), x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _slope(g: Any, out: Any, difference: Any, p: float) -> Any:
+    """The gradient of distances in the differences that they are of; none where the distance is zero."""
     if p == 0.0:
         return difference * 0.0
     if p == 1.0:
@@ -72,6 +77,20 @@ distances = Op(
         None,
     ),
 )
+
+
+def _pair_distances(input: Tensor, rows: Tensor, columns: Tensor, p: float) -> Tensor:
+    """The p-norms of the differences of rows and as many others."""
+    return reduce.norm(input.take_rows(rows) - input.take_rows(columns), p, -1)
+
+
+def _pair_rule(g: Any, out: Any, input: Any, rows: Any, columns: Any, p: float) -> Any:
+    difference = input.take_rows(rows) - input.take_rows(columns)
+    slope = _slope(g.unsqueeze(-1), out.unsqueeze(-1), difference, p)
+    return g.new_zeros(input.shape).index_add(0, rows, slope).index_add(0, columns, -slope)
+
+
+pair_distances = Op("pair_distances", _pair_distances, (_pair_rule, None, None, None))
 
 
 @public
@@ -113,4 +132,4 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     rows, columns = triu_indices(int(input.shape[0]), int(input.shape[0]), 1)
     if input.shape[-1] == 0:
         return input.new_zeros(rows.shape)
-    return distances.call(input, input, float(p))[rows, columns]
+    return pair_distances.call(input, rows, columns, float(p))

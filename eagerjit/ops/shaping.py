@@ -7,16 +7,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from eagerjit.calling import public
 from eagerjit.ops import index, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
-from eagerjit.state import state
-from eagerjit.tensors.creation import arange, empty, finish
-from eagerjit.tensors.making import makes
 from eagerjit.tensors.tensor import Shape, Tensor
 
 # -- cutting ----------------------------------------------------------------------------------------------------------
@@ -330,42 +325,3 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         out.append(rest % size)
         rest = rest // size
     return tuple(reversed(out))
-
-
-def _triangle(row: int, col: int, offset: int, lower: bool) -> Tensor:
-    """Rows and columns of a triangle's elements, row by row."""
-    edges = [min(max(i + offset + lower, 0), col) for i in range(row)]
-    total = sum(edges) if lower else row * col - sum(edges)
-    found = empty((2, total), dtype=dtypes.int64)
-    (rows, columns), numbers, place = found._data, np.arange(col), 0
-    for i, edge in enumerate(edges):
-        part = numbers[:edge] if lower else numbers[edge:]
-        end = place + len(part)
-        rows[place:end], columns[place:end] = i, part
-        place = end
-    return found
-
-
-def _triangle_indices(lower: bool) -> Callable[..., Any]:
-    def indices(
-        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-    ) -> Tensor:
-        if row < 0 or col < 0:
-            which = "row" if row < 0 else "col"
-            raise RuntimeError(f"{which} must be non-negative, got {row if row < 0 else col}")
-        if state.tracer is None:
-            found = _triangle(row, col, offset, lower)
-            return finish(found if dtype in (None, dtypes.int64) else found.to(dtype), requires_grad)
-        place = arange(row * col)
-        rows, columns = place // max(col, 1), place % max(col, 1)
-        kept = (columns - rows <= offset) if lower else (columns - rows >= offset)
-        return finish(index.stack([rows[kept], columns[kept]]).to(dtype or dtypes.int64), requires_grad)
-
-    indices.__name__ = indices.__qualname__ = "tril_indices" if lower else "triu_indices"
-    indices.__doc__ = (
-        f"Rows and columns of the {'lower' if lower else 'upper'} triangle of a matrix, row by row: (2, n)."
-    )
-    return makes(indices)
-
-
-tril_indices, triu_indices = _triangle_indices(True), _triangle_indices(False)

@@ -11,6 +11,7 @@ import torch
 from oracle import compare, draw, same
 
 import eagerjit
+from eagerjit.dispatch import OPS
 
 MADE: dict[str, Any] = {
     **{f"{name} {n} {periodic}": lambda t, name=name, n=n, periodic=periodic: getattr(t, f"{name}_window")(n, periodic)
@@ -191,3 +192,11 @@ def test_indices_of_triangles(name, offset):
             assert x.dtype is eagerjit.int64 and x.is_contiguous() and x.tolist() == expected.tolist()
             assert tuple(x.shape) == tuple(expected.shape)
     assert getattr(eagerjit, name)(3, 4, offset, dtype=eagerjit.int32).dtype is eagerjit.int32
+
+
+@pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
+def test_indices_of_large_triangles_are_computed_by_one_program(name):
+    for rows, columns, offset in ((4001, 4001, 1), (4000, 17, -5), (17, 4000, 30), (300, 200, -250), (64, 64, 0)):
+        expected = getattr(torch, name)(rows, columns, offset).numpy()
+        assert (getattr(eagerjit, name)(rows, columns, offset).numpy() == expected).all()
+    assert OPS["triangle_indices"].programs.keys()
