@@ -94,8 +94,9 @@ _LAZY = {
     "autograd": "eagerjit.autograd", "array_api": "eagerjit.array_api", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
-        "_C", "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
-        "distributions", "functional", "futures", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "onnx",
+        "_C", "__config__", "_dynamo", "_inductor", "_utils", "accelerator", "amp", "backends", "cpu", "cuda",
+        "distributed", "distributions", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia",
+        "multiprocessing", "onnx",
         "overrides", "profiler", "quasirandom", "return_types", "serialization", "signal", "sparse", "testing", "types",
         "xpu",
     )},
@@ -103,7 +104,8 @@ _LAZY = {
 _LAZY_NAMES = {
     **dict.fromkeys((
         "autocast", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
-        "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_dtype",
+        "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_dtype", "clear_autocast_cache",
+        "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ), "eagerjit.amp.autocast"),
     "is_inference_mode_enabled": "eagerjit.autograd.modes",
     **dict.fromkeys((

@@ -36,6 +36,8 @@ BOTH = {
     "arcsinh_ arctanh_ arccosh arcsinh arctanh fix_ negative_ clamp_min_ clamp_max_ nan_to_num_ clip_ arccos_ arcsin_ "
     "arctan_",
     "eagerjit.ops.draws": "bernoulli multinomial",
+    "eagerjit.ops.reflectors": "geqrf orgqr ormqr",
+    "eagerjit.removed": "eig lstsq solve symeig",
     "eagerjit.ops.scatter": "scatter scatter_reduce",
     "eagerjit.ops.positions": "index_add index_copy index_fill index_reduce take put take_along_dim index_put "
     "masked_scatter masked_select argwhere",
@@ -82,6 +84,8 @@ FUNCTIONS = {
     "eagerjit.ops.diagonals": "block_diag",
     "eagerjit.ops.differences": "trapezoid trapz cumulative_trapezoid gradient",
     "eagerjit.ops.bins": "searchsorted bucketize",
+    "eagerjit.ops.segments": "histogramdd segment_reduce",
+    "eagerjit.removed": "matrix_rank",
     "eagerjit.ops.positions": "where",
     "eagerjit.settings": "use_deterministic_algorithms are_deterministic_algorithms_enabled "
     "set_deterministic_debug_mode "
@@ -134,6 +138,7 @@ _NETWORK = {
     "eagerjit.ops.pooling": "avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d max_pool2d_with_indices max_pool3d_with_indices",
     "eagerjit.ops.adaptive": "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d",
+    "eagerjit.nn.linear_losses": "linear_cross_entropy",
     "eagerjit.nn.multihead": "multi_head_attention_forward",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
     "fractional_max_pool3d_with_indices",

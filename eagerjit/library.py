@@ -16,9 +16,11 @@ from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
-    "CustomOpDef", "custom_op", "impl", "opcheck", "register_autograd", "register_fake", "register_kernel",
+    "CustomOpDef", "custom_op", "define", "impl", "opcheck", "register_autograd", "register_fake", "register_kernel",
     "register_vmap", "triton_op",
 ]  # fmt: skip
+_LATE = ("Library",)
+__all__ += _LATE
 
 _BY_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -208,7 +210,57 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
     return operator(op).register_kernel(device_types, func)
 
 
-impl = register_kernel
+
+def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
+    """Declare the operator "namespace::name" by a schema, `(Tensor x, int n=3) -> Tensor`. Raises ValueError for a name
+    without a namespace or no schema, RuntimeError for a name that there is."""
+    from eagerjit.operator_library import Schema, declare
+
+    if "::" not in qualname:
+        raise ValueError(f"define: the name {qualname!r} has no namespace: it is written as namespace::name")
+    try:
+        found = Schema(schema, qualname.partition("::")[2])
+    except RuntimeError as error:
+        raise ValueError(f"define: {error}") from None
+    declare(qualname, found)
+
+
+def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -> Any:
+    """A function for an operator on kinds of device, "default" or a dispatch key standing for all; also as a decorator.
+
+    `impl(library, name, key)` is the same for one of a Library.
+    """
+    from eagerjit.operator_library import DeclaredOp, Library
+
+    if isinstance(qualname, Library):
+        key = func or ""
+        return _given(lambda function: qualname.impl(types, function, key))
+    if func is None:
+        return _given(lambda function: impl(qualname, types, function))
+    found = operator(qualname)
+    if not isinstance(found, DeclaredOp):
+        return found.register_kernel(types, func)
+    for key in _several(types):
+        found.give(func, "" if key == "default" else key)
+    return None
+
+
+def _given(register: Callable[[Any], None]) -> Any:
+    """A decorator that registers a function and gives it back."""
+
+    def decorate(function: Any) -> Any:
+        register(function)
+        return function
+
+    return decorate
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from eagerjit.operator_library import Library
+
+    return Library
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:

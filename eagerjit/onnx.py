@@ -1,10 +1,42 @@
-"""What programs ask of `torch.onnx` in passing: nothing is ever exported."""
+"""What programs ask of `torch.onnx` in passing: nothing is ever exported, and asking for it says so."""
 
 from __future__ import annotations
 
-from typing import Any
+from enum import Enum
+from typing import Any, NoReturn
 
-__all__ = ["is_in_onnx_export", "parse_args", "register_custom_op_symbolic"]
+__all__ = [
+    "OperatorExportTypes", "TrainingMode", "dynamo_export", "export", "is_in_onnx_export", "parse_args",
+    "register_custom_op_symbolic",
+]  # fmt: skip
+
+
+class TrainingMode(Enum):
+    """In which mode a Module would be exported."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(Enum):
+    """As which operators a Module would be exported."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> NoReturn:
+    """Raises NotImplementedError: there is no exporter."""
+    raise NotImplementedError(
+        "torch.onnx.export: eagerjit writes no ONNX files; save the state with eagerjit.save, load it with PyTorch and "
+        "export it there"
+    )
+
+
+dynamo_export = _export = export
 
 
 def is_in_onnx_export() -> bool:

@@ -18,6 +18,7 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import device_of, tensors_among
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 _LOWER = frozenset(
     "matmul bmm linear addmm convolution convolution_input depthwise_convolution conv1d conv2d conv3d conv_transpose1d "
@@ -138,6 +139,36 @@ def get_autocast_gpu_dtype() -> DType:
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
     """Make another dtype the lower precision."""
     Defaults.dtype[device_type] = dtype
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Turn autocast on or off until further notice, for a kind of device; `set_autocast_enabled(True)` for CUDA."""
+    if state.tracer is not None:
+        raise TraceBreak("autocast is turned on or off for what comes after the function", user_line())
+    kind, wanted = ("cuda", bool(device_type)) if enabled is None else (device_type, bool(enabled))
+    kept = {} if state.casting is None else {k: v for k, v in state.casting.wanted.items() if k != kind}
+    if wanted:
+        kept[kind] = Defaults.dtype.get(kind, dtypes.bfloat16)
+    switch(Casting(kept) if kept else None)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """`set_autocast_enabled` for the CPU."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_cpu_dtype(dtype: DType) -> None:
+    """`set_autocast_dtype` for the CPU."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_gpu_dtype(dtype: DType) -> None:
+    """`set_autocast_dtype` for CUDA devices."""
+    set_autocast_dtype("cuda", dtype)
+
+
+def clear_autocast_cache() -> None:
+    """Nothing: converted parameters are not kept."""
 
 
 def switch(casting: Casting | None) -> Casting | None:

@@ -22,4 +22,6 @@ for _module in (devices, memory, streams, graphs):
 def __getattr__(name: str) -> Any:
     if name == "amp":
         return importlib.import_module("eagerjit.amp.cuda")
+    if name == "nvtx":
+        return importlib.import_module("eagerjit.cuda.nvtx")
     raise AttributeError(f"module 'eagerjit.cuda' has no attribute '{name}'")

@@ -3,10 +3,11 @@
 from eagerjit.func.batching import vmap
 from eagerjit.func.jacobians import hessian, jacfwd, jacrev
 from eagerjit.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
-from eagerjit.func.transforms import grad, grad_and_value, jvp, linearize, vjp
+from eagerjit.func.transforms import functionalize, grad, grad_and_value, jvp, linearize, vjp
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",

@@ -261,3 +261,22 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         return pytree.unflatten(done.structure, done.push(leaves))
 
     return done.result(), pushforward
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """A function with the same results and the same changes of its arguments.
+
+    Whoever records it sees no writes without this: recorded graphs hold none. Raises RuntimeError for another `remove`
+    than "mutations" and "mutations_and_views".
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are: "
+            "remove='mutations' remove='mutations_and_views'"
+        )
+
+    @functools.wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return call

@@ -30,6 +30,7 @@ _MODULES = {
     "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MarginRankingLoss MSELoss MultiLabelMarginLoss "
     "MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss SoftMarginLoss "
     "TripletMarginLoss TripletMarginWithDistanceLoss",
+    "linear_losses": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
     "multihead": "MultiheadAttention",
     "parallel": "DataParallel",
     "parameter_containers": "ParameterDict ParameterList",

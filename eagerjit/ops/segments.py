@@ -1,0 +1,130 @@
+"""Reductions of segments that lie behind each other, and histograms of points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from eagerjit.calling import public
+from eagerjit.ops.bins import searchsorted
+from eagerjit.ops.index import cat
+from eagerjit.runtime import dtypes
+from eagerjit.tensors.creation import arange, full, linspace
+from eagerjit.tensors.tensor import Tensor
+
+_START = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf, "prod": 1.0}
+_COMBINE = {"sum": "sum", "mean": "sum", "max": "amax", "min": "amin", "prod": "prod"}
+
+
+@public
+def segment_reduce(
+    data: Tensor, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
+    unsafe: bool = False, initial: Any = None,
+) -> Tensor:  # fmt: skip
+    """sum, mean, max, min or prod of segments along the last dimension of `lengths`, or between `offsets`.
+
+    Gives, for data (*batch, N, *rest) and lengths (*batch, S), a tensor (*batch, S, *rest). Segments of no elements
+    give `initial`, or else the reduction of nothing: 0, NaN, -inf, inf, 1. Raises RuntimeError unless lengths add up to
+    N.
+    """
+    if reduce not in _START:
+        raise RuntimeError(f"segment_reduce(): unsupported reduction {reduce!r}")
+    if not data.dtype.is_floating_point:
+        raise NotImplementedError(f'"_segment_reduce_cpu" not implemented for {data.dtype}')
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if lengths is None:
+        lengths = offsets[..., 1:] - offsets[..., :-1]
+    last = lengths.ndim - 1
+    if axis != last:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths, {last}, got {axis}")
+    size, count = data.shape[axis], lengths.shape[-1]
+    ends = lengths.cumsum(-1)
+    if not unsafe and count and not bool(((ends[..., -1] == size).all()).logical_and((lengths >= 0).all())):
+        raise RuntimeError(
+            f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1), {size}, "
+            "when !unsafe."
+        )
+    places = arange(size, device=data.device).expand(*lengths.shape[:-1], size)
+    segments = searchsorted(ends, places.contiguous(), right=True)
+    rest = (1,) * (data.ndim - lengths.ndim)
+    segments = segments.reshape(*segments.shape, *rest).expand(data.shape)
+    start = _START[reduce] if initial is None else initial
+    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
+    found = full(shape, start, dtype=data.dtype, device=data.device)
+    found = found.scatter_reduce(axis, segments, data, _COMBINE[reduce])
+    if reduce != "mean":
+        return found
+    sizes = lengths.reshape(*lengths.shape, *rest).to(data.dtype)
+    return (found / sizes).where(sizes > 0, math.nan if initial is None else initial)
+
+
+class Histogram(NamedTuple):
+    """The result of `histogramdd`."""
+
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
+
+@public
+def histogramdd(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> Histogram:
+    """How many points, the rows (..., D) of input, lie in each cell of a grid: counts or weights, or densities.
+
+    bins    a number of bins, D of these, or D tensors of edges; a last edge belongs to its bin
+    range   2 D numbers, the lowest and the highest edge of each dimension; else the least and the largest value
+    """
+    if input.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f'"histogramdd" not implemented for {input.dtype}')
+    points = input.reshape(-1, input.shape[-1])
+    dimensions = int(points.shape[1])
+    wanted = [bins] * dimensions if isinstance(bins, int) else list(bins)
+    if len(wanted) != dimensions:
+        raise RuntimeError(
+            f"torch.histogramdd: expected {dimensions} sequences of bin edges for a {dimensions}-dimensional histogram "
+            f"but got {len(wanted)}"
+        )
+    if range is not None and len(range) != 2 * dimensions:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {dimensions}-dimensional histogram range should have {2 * dimensions} elements, "
+            f"but got {len(range)}"
+        )
+    edges = [
+        w if isinstance(w, Tensor) else _edges(points[:, i], w, None if range is None else range[2 * i : 2 * i + 2])
+        for i, w in enumerate(wanted)
+    ]
+    places = full((points.shape[0],), 0, dtype=dtypes.int64, device=input.device)
+    inside = places == 0
+    for i, edge in enumerate(edges):
+        x, count = points[:, i].contiguous(), edge.shape[0] - 1
+        place = (searchsorted(edge, x, right=True) - 1).where(x != edge[-1], count - 1)
+        inside = inside.logical_and(place >= 0).logical_and(place < count)
+        places = places * count + place
+    shape = [int(e.shape[0]) - 1 for e in edges]
+    weights = points.new_ones((points.shape[0],)) if weight is None else weight.reshape(-1)
+    weights = weights.where(inside, 0.0)
+    found = points.new_zeros((math.prod(shape),)).index_add(0, places.where(inside, 0), weights).reshape(shape)
+    if density:
+        found = found / found.sum()
+        for i, edge in enumerate(edges):
+            found = found / edge.diff().reshape([-1 if j == i else 1 for j, _ in enumerate(edges)])
+    return Histogram(found, tuple(edges))
+
+
+def _edges(values: Tensor, count: int, limits: Any) -> Tensor:
+    """Edges of equal bins."""
+    if limits is not None:
+        low, high = float(limits[0]), float(limits[1])
+    elif values.numel():
+        low, high = values.min().item(), values.max().item()
+    else:
+        low, high = 0.0, 1.0
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    found = linspace(low, high, count + 1, dtype=values.dtype, device=values.device)
+    return cat.call([found[:-1], found.new_full((1,), high)], 0)
