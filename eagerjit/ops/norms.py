@@ -113,17 +113,18 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, 
 
 @public
 def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """How many singular values are larger than max(atol, rtol * largest)."""
+    """How many singular values are larger than max(atol, rtol * largest); limits are numbers, or one for each matrix."""
     if A.ndim < 2:
         raise RuntimeError("linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     values = _singular_values("matrix_rank", A)
     if tol is not None:
-        return (values > tol).sum(-1)
+        atol, rtol = tol, 0.0
     if rtol is None:
         rtol = 0.0 if atol is not None else spectral.resolution(A)
     if values.shape[-1] == 0:
         return values.sum(-1).long()
-    limit = (reduce.amax.call(values, -1, True) * rtol).clamp(min=0.0 if atol is None else atol)
+    low, relative = (x[..., None] if isinstance(x, Tensor) else x for x in (0.0 if atol is None else atol, rtol))
+    limit = (reduce.amax.call(values, -1, True) * relative).clamp(min=low)
     return (values > limit).sum(-1)
 
 

@@ -127,10 +127,20 @@ def _fills(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[int, Ten
     return d, places, input.new_full((), value), tuple(size for i, size in enumerate(input.shape) if i != d)
 
 
+def _named(input: Tensor, d: int, places: Tensor) -> Tensor:
+    """Which places along a dimension are named, as bools that broadcast to input."""
+    count = input.shape[d] if input.ndim else 1
+    marks = input.new_zeros((count,), dtype=dtypes.bool_)
+    marks = rows.put_rows.call(marks, places, input.new_ones((places.shape[0],), dtype=dtypes.bool_), True)
+    return marks.reshape([-1 if i == d else 1 for i in range(input.ndim)])
+
+
 @public
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """input with a number at `index` along dim."""
     d, places, number, rest = _fills(input, dim, index, value)
+    if number.requires_grad:  # which is there once, however often a place is named
+        return pointwise.where.call(_named(input, d, places), number, input)
     return _rows_changed(rows.put_rows, input, d, places, number.expand((places.shape[0], *rest)), True)
 
 
@@ -271,6 +281,8 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     d, places, number, rest = _fills(self, dim, index, value)
     if self.ndim == 0:
         return self.copy_(index_fill(self.clone(), dim, index, value))
+    if number.requires_grad:
+        return self.masked_fill_(_named(self, d, places), number)
     return subscript.write_put(self, d, places, number.expand((*rest[:d], places.shape[0], *rest[d:])), True)
 
 

@@ -64,6 +64,7 @@ def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any]
     outside = [*(o for o in owners if not isinstance(o, Tensor)), *values]
     journal = tracer.journal
     known = {id(t) for t in tensors_in(outside, journal.windows.histories.is_open, journal.changing())}
+    known |= {id(tracer.objects[b.object]) for b in tracer.bindings if isinstance(b, ObjectGuard)}
     for leaf, value in inputs:
         if isinstance(value, Tensor) and id(value) in known:
             tracer.guard_object(leaf, Op.IS, value)

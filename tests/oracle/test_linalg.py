@@ -108,6 +108,11 @@ ANY: dict[str, Any] = {
     "pinv atol": lambda t, x: t.linalg.pinv(x, atol=t.tensor(0.4, dtype=t.float64)),
     "pinverse": lambda t, x: x.pinverse(),
     "matrix_rank": lambda t, x: t.linalg.matrix_rank(x),
+    "matrix_rank atol each": lambda t, x: t.linalg.matrix_rank(x, atol=t.ones(x.shape[:-2]) * 1.5),
+    "matrix_rank tol each": lambda t, x: t.linalg.matrix_rank(x, t.ones(x.shape[:-2]) * 1.5),
+    "matrix_rank limits each": lambda t, x: t.linalg.matrix_rank(
+        x, atol=t.ones(x.shape[:-2]), rtol=t.ones(x.shape[:-2]) * 0.4
+    ),
     "matrix_rank tol": lambda t, x: t.linalg.matrix_rank(x, tol=1.0),
     "cond": lambda t, x: t.linalg.cond(x),
     "cond-2": lambda t, x: t.linalg.cond(x, -2),

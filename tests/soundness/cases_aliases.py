@@ -559,3 +559,18 @@ def tensors_from_outside_are_returned(jit):
     first = thing.kept
     second, third = pushed(torch.ones(3)), pushed(torch.ones(3))
     yield popped() is second, third, popped() is first, thing
+
+
+@case
+def an_argument_is_the_tensor_of_an_attribute_that_is_added_to(jit):
+    """`holder.total += x` where x is the total: another argument is another input."""
+    holder = types.SimpleNamespace(total=torch.ones(3), count=0)
+
+    @jit
+    def f(x):
+        holder.total += x.detach()
+        return x * 2
+
+    for x in ("total", torch.ones(3), torch.zeros(3), "total", torch.full((3,), 5.0), "total"):
+        f(holder.total if isinstance(x, str) else x)
+        yield holder
