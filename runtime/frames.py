@@ -12,6 +12,7 @@ import sys
 from types import CellType, CodeType, FrameType
 from typing import Any
 
+from eagerjit.runtime.source import is_library
 from eagerjit.runtime.stack_depth import depths
 
 _SUPPORTED = ((3, 11), (3, 12), (3, 13))
@@ -72,6 +73,13 @@ def cell(frame: FrameType, name: str) -> CellType:
     position = _n_locals(code) + code.co_freevars.index(name)
     found: CellType = _object(_word(_inner(frame) + _LOCALS + _WORD * position))
     return found
+
+
+def is_left_with_care(frame: FrameType | None) -> bool:
+    """Whether an exception that leaves a frame, or those that called it, may run code: `finally`, `except`, `with`."""
+    while frame is not None and not (frame.f_code.co_exceptiontable and not is_library(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _n_locals(code: CodeType) -> int:

@@ -46,6 +46,12 @@ class Imports:
     """The part of an observer that sees imports."""
 
     journal: Journal
+    _importing: bool
+
+    def _imported(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """The library imports a module of its own: what finders of modules do is no part of the program."""
+        self._importing = event != "return"
+        return self._imported
 
     def bring_in(self, frame: FrameType, name: str) -> None:
         """A module is about to be imported: one that is not there yet is by the plain call, before any recording."""

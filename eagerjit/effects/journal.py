@@ -16,6 +16,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.effects.clocks import Readings
 from eagerjit.effects.context_variables import ContextVariables
 from eagerjit.effects.lru_cached_calls import Memoized
+from eagerjit.effects.presence import tie_presence
 from eagerjit.guards.comparing import is_pythons
 from eagerjit.guards.dictionary_items import Keyed
 from eagerjit.guards.reads import Reads
@@ -39,7 +40,7 @@ from eagerjit.watching.containers import (
     same_contents,
 )
 from eagerjit.watching.observation import TraceBreak, user_line
-from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, table_of
+from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, classes_of, table_of
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer
@@ -166,6 +167,7 @@ class Journal(Ages, Reads):
         """A number, tensor or container that code reads where it also writes, made an input of the compiled call."""
         slot = id(holder), key
         changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
+        changed = changed or (kind == "attribute" and any((id(c), key) in self.written for c in classes_of(holder)))
         if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
             return value
         if self.was_read(holder, key) or type(value) in (SymbolicInt, TracedFloat):
@@ -213,6 +215,8 @@ class Journal(Ages, Reads):
         self._refuse_table(holder, source)
         self.windows.touch(holder)
         given, key = key, plain_key(key)
+        if tie_presence(self, holder, key, kind, value is ABSENT):
+            return
         self.save(holder, key, kind, value is ABSENT)
         if value is not ABSENT and value is self.arrays.get((id(holder), key), ABSENT):
             return  # what `array += 1` assigns is there already

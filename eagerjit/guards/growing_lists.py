@@ -241,4 +241,5 @@ class Histories:
     def _close(self, history: History) -> NoReturn:
         """End the recording; in the next one the list is known by all it holds."""
         self.varying.left.add((id(history.container), GROWS))
+        self.known.discard(id(history.container))
         raise self.journal.refuse("it reads a list that grows, in ways that depend on all of it", user_line())

@@ -79,6 +79,8 @@ hardtanh_, threshold_, rrelu_ = map(_written, (hardtanh, threshold, rrelu))
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; one weight, or one per channel."""
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     if weight.numel() == 1:
         weight = weight.view(())
     else:

@@ -41,8 +41,10 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 @public
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant, NaN where that is negative."""
+    """The logarithm of the determinant: NaN where that is a negative number, complex of complex matrices."""
     sign, logarithm = linalg.slogdet(input)
+    if sign.is_complex():
+        return sign.log() + logarithm
     return logarithm.where(sign != -1.0, float("nan"))
 
 

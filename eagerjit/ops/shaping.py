@@ -320,7 +320,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if any(d < 0 for d in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     out: list[Tensor] = []
-    rest = indices
+    rest = indices.long()
     for size in reversed(sizes):
         out.append(rest % size)
         rest = rest // size

@@ -11,6 +11,22 @@ _SIZE, _ELEMENTS = 2**31, 2**40
 """What one size is below, and what a product of several is: no guard asks."""
 
 
+def equal(a: sizes.Expr, b: sizes.Expr) -> bool:
+    """Whether integers are equal: as a number of a call, which has 64 bits, and one of more bits never are."""
+    return not _is_wide(b) and sizes.equal(a, b)
+
+
+def less(a: sizes.Expr, b: sizes.Expr) -> bool:
+    """Whether an integer is less than another, where one may have more bits than numbers of a call have."""
+    if _is_wide(a) or _is_wide(b):
+        return a < 0 if _is_wide(a) else b > 0  # type: ignore[operator]
+    return sizes.less(a, b)
+
+
+def _is_wide(value: sizes.Expr) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
 Operation = Callable[[sizes.Expr, sizes.Expr], sizes.Expr]
 
 

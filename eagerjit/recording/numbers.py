@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.compiler import sizes
-from eagerjit.recording.integer_range import in_range
+from eagerjit.recording.integer_range import equal, in_range, less
 from eagerjit.recording.numpy_protocol import NumberForNumPy
 from eagerjit.state import state
 
@@ -74,7 +74,7 @@ class SymbolicInt(NumberForNumPy):
 
     def __eq__(self, other: object) -> bool:
         if _is_int(other):
-            return sizes.equal(self.expression, expression(other))
+            return equal(self.expression, expression(other))
         if isinstance(other, np.generic):
             return NotImplemented
         if isinstance(other, (float, TracedFloat)):
@@ -85,10 +85,10 @@ class SymbolicInt(NumberForNumPy):
         return NotImplemented if isinstance(other, np.generic) else not self == other
 
     def __lt__(self, other: Any) -> bool:
-        return sizes.less(self.expression, expression(other)) if _is_int(other) else _floated(self) < other
+        return less(self.expression, expression(other)) if _is_int(other) else _floated(self) < other
 
     def __gt__(self, other: Any) -> bool:
-        return sizes.less(expression(other), self.expression) if _is_int(other) else _floated(self) > other
+        return less(expression(other), self.expression) if _is_int(other) else _floated(self) > other
 
     def __le__(self, other: Any) -> bool:
         return not self > other if _is_int(other) else _floated(self) <= other

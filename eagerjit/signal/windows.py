@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors.creation import constant_array, finish
 from eagerjit.tensors.making import makes
@@ -27,8 +28,8 @@ def _made(
     dtype, points = dtype or Defaults.dtype, operator.index(points)
     if points < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={points}")
-    if not dtype.is_floating_point:
-        raise ValueError(f"{name} expects floating point dtypes, got: {dtype}")
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
     if points < 2:
         values = np.ones(points)
     else:

@@ -15,6 +15,7 @@ import numpy as np
 from eagerjit.effects.deferred import Refusing
 from eagerjit.effects.importing import Imports
 from eagerjit.effects.journal import Journal, plain_key
+from eagerjit.effects.presence import tie_presence
 from eagerjit.effects.world_recording import World
 from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.guards.reads import KEYS
@@ -33,7 +34,7 @@ from eagerjit.watching.containers import CHANGING, CONTAINERS
 from eagerjit.watching.implicit import Implicit, note_attribute
 from eagerjit.watching.instructions import handlers, may_change
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
-from eagerjit.watching.slots import ABSENT, look
+from eagerjit.watching.slots import ABSENT, is_key, look, position
 
 _STAND_INS = (Tensor, TracedArray, TracedNumber, TracedText)
 
@@ -56,6 +57,7 @@ class Observer(Implicit, Imports):
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
         self._formatting: set[FrameType] = set()
+        self._changing: dict[FrameType, int] = {}
         self._readable = frames.readable()
         self._importing = False
 
@@ -90,11 +92,6 @@ class Observer(Implicit, Imports):
         self._note(frame)
         return self._event
 
-    def _imported(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """The library imports a module of its own: what finders of modules do is no part of the program."""
-        self._importing = event != "return"
-        return self._imported
-
     def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
             if self._read is not None and self._read[0] is frame:
@@ -107,8 +104,10 @@ class Observer(Implicit, Imports):
             self.journal.step += 1
             handler = handlers(frame.f_code).get(frame.f_lasti)
             if handler is not None:
-                getattr(self, handler[0])(frame, handler[1])
+                self._look_at(frame, *handler)
             return self._event
+        if event == "exception" and 0 <= frame.f_lasti - self._changing.get(frame, -1) <= _PRECALL:
+            self.journal.refuse("it catches an error of what it changes", source(frame))
         if event == "exception" and argument[0] is TypeError and self.journal.tracer.formatted and self.journal.catches:
             self.journal.refuse("it catches an error that a text may have caused", source(frame))
         if event == "line":
@@ -117,6 +116,18 @@ class Observer(Implicit, Imports):
                 raise TraceBreak("it may change Python objects, which this interpreter does not show", source(frame))
         self._note(frame)
         return self._event
+
+    def _look_at(self, frame: FrameType, method: str, operand: Any) -> None:
+        """Look at an instruction that comes next; what ends a recording here waits for what code does as it is left."""
+        known = len(self.journal.operations)
+        try:
+            getattr(self, method)(frame, operand)
+        except TraceBreak as broken:  # in a trace function an exception ends the watching as well
+            if not frames.is_left_with_care(frame):
+                raise
+            self.journal.problem = self.journal.problem or broken
+            getattr(self, method)(frame, operand)
+        self._changing[frame] = frame.f_lasti if len(self.journal.operations) > known else -1
 
     def _note(self, frame: FrameType) -> None:
         """Remember objects in local variables whose attributes the code reads."""
@@ -203,7 +214,7 @@ class Observer(Implicit, Imports):
                 self.journal.note_read(container, None)
             return self.journal.look_behind(container)
         self.calls.compare(key, container)
-        key = plain_key(key) if isinstance(container, dict) else _position(container, key)
+        key = plain_key(key) if isinstance(container, dict) else position(container, key)
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
             self._making[frame] = container, key, "item"
@@ -247,6 +258,8 @@ class Observer(Implicit, Imports):
 
     def store_item(self, frame: FrameType, _: None) -> None:
         value, container, key = frames.stack(frame, 3)
+        if isinstance(container, dict) and not is_key(key):
+            return
         number = self.journal.keyed.assign(container, key, value, source(frame))
         if number is not None:
             return frames.replace(frame, 0, number)
@@ -264,7 +277,8 @@ class Observer(Implicit, Imports):
 
     def delete_item(self, frame: FrameType, _: None) -> None:
         container, key = self._with_key(frame)
-        self._stop(frame, 1, self._item(container, key, ABSENT, source(frame)))
+        if is_key(key) or not isinstance(container, dict):
+            self._stop(frame, 1, self._item(container, key, ABSENT, source(frame)))
 
     def _stop(self, frame: FrameType, depth: int, refused: Any) -> None:
         """Put what refuses to be used in the place of what must not be."""
@@ -288,6 +302,7 @@ class Observer(Implicit, Imports):
         elif type(container) in CHANGING:
             if isinstance(key, slice) or value is ABSENT:
                 self.journal.note_read(container, None)
+            tie_presence(self.journal, container, key, "item", value is ABSENT)
             self.journal.method(container, method, (key,) if value is ABSENT else (key, value), {}, where)
         elif isinstance(container, np.ndarray) and not self.journal.is_fresh(container):
             return self.calls.writes_array(container, where)
@@ -341,7 +356,6 @@ class Observer(Implicit, Imports):
         if instead is not None:
             frames.replace(frame, depth, instead)
 
-
     def iterate(self, frame: FrameType, _: None) -> None:
         self._take(frame, 0, frames.stack(frame, 1)[0])
 
@@ -356,8 +370,7 @@ class Observer(Implicit, Imports):
             frames.replace(frame, depth, instead)
 
     def enter(self, frame: FrameType, _: None) -> None:
-        value = frames.stack(frame, 1)[0]
-        kind = type(value)
+        kind = type(frames.stack(frame, 1)[0])
         self.journal.catches |= not is_library_name(kind.__module__) or kind.__module__ == "contextlib"
         if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame), NotYet))
@@ -383,11 +396,5 @@ class Observer(Implicit, Imports):
 
 
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
-
-
-def _position(values: list[Any], key: Any) -> Any:
-    """An index from the end as one from the start, other keys as they are."""
-    return key + len(values) if type(key) is int and -len(values) <= key < 0 else key
-
-
+_PRECALL = 4 if sys.version_info < (3, 12) else 0  # bytes from where a call is watched to where it is made
 _CALLABLE_FIRST = sys.version_info >= (3, 13)

@@ -94,6 +94,23 @@ def look(holder: Any, key: Any, kind: str) -> Any:
     return LOOK[kind](holder, key)
 
 
+def classes_of(holder: Any) -> tuple[type, ...]:
+    """The classes in which attributes of an object, or of a class, are looked for."""
+    return (*type(holder).__mro__, *(holder.__mro__ if isinstance(holder, type) else ()))
+
+
+def position(values: list[Any], key: Any) -> Any:
+    """An index from the end as one from the start, other keys as they are."""
+    return key + len(values) if type(key) is int and -len(values) <= key < 0 else key
+
+
+def is_key(value: Any) -> bool:
+    """Whether dictionaries take a value as a key, as far as no code of the program tells."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(is_key, value))
+    return type(value).__hash__ is not None
+
+
 def part_of(value: Any, key: Any) -> Any:
     """What lies in a container under a key, or in a record under a name."""
     return value[key] if isinstance(value, (list, tuple, dict)) else getattr(value, key)

@@ -118,6 +118,7 @@ CASES: dict[str, Any] = {
     "nonzero": lambda t, z: t.nonzero(z),
     "inv": lambda t, z: t.linalg.inv(z),
     "det": lambda t, z: t.linalg.det(z),
+    "logdet": lambda t, z: t.logdet(z),
     "slogdet": lambda t, z: t.linalg.slogdet(z)[1],
     "solve": lambda t, z: t.linalg.solve(z, z @ z),
     "qr": lambda t, z: t.linalg.qr(z)[1].abs(),

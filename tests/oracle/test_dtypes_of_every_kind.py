@@ -193,6 +193,8 @@ REFUSED: list[Call] = [
     lambda t: t.nn.functional.adaptive_avg_pool1d(t.ones(2, 2, 3), ()),
     lambda t: t.prelu(t.tensor(1.0), t.ones(2)),
     lambda t: t.prelu(t.ones(2, 3, 3), t.ones(2)),
+    lambda t: t.prelu(t.ones(2, 4, 3), t.ones(2, 2)),
+    lambda t: t.signal.windows.hann(3, dtype=t.bfloat16),
 ]
 
 

@@ -122,6 +122,7 @@ CASES: dict[str, Any] = {
     "unique_consecutive": lambda t, x: t.unique_consecutive(x.detach().round().reshape(-1), True, True),
     "unique_consecutive dim": lambda t, x: t.unique_consecutive(x.detach().round(), dim=1),
     "unique dim": lambda t, x: t.unique(x.detach().round(), dim=0, return_inverse=True, return_counts=True),
+    "unravel_index of bytes": lambda t, x: t.unravel_index(t.tensor([3, 7], dtype=t.uint8), (2, 300)),
     "unravel_index": lambda t, x: t.unravel_index(t.tensor([3, 7]), (3, 4)),
     "tril_indices": lambda t, x: t.tril_indices(3, 4, 1),
     "triu_indices": lambda t, x: t.triu_indices(4, 3, -1),

@@ -1,0 +1,56 @@
+"""Whether there is what code deletes or replaces: compiled calls look before they change anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.watching.slots import ABSENT, LOOK
+
+if TYPE_CHECKING:
+    from eagerjit.effects.journal import Journal
+
+
+def tie_presence(journal: Journal, holder: Any, key: Any, kind: str, deleting: bool) -> bool:
+    """Tie calls to whether a slot that is deleted, or an item that is replaced, is there: an error would come too late.
+
+    Whether nothing is there to be deleted, so that code is about to fail.
+    """
+    look, in_order = LOOK[kind], kind == "item" and hasattr(type(holder), "reverse")
+    if in_order:
+        _tie_length(journal, holder, key)
+        return False
+    fails = deleting and look(holder, key) is ABSENT
+    if not deleting or (id(holder), key) in journal.written or _is_given(journal, holder):
+        return fails
+    there = look(_beginning_of(journal, holder), key) is not ABSENT
+    if there and kind == "item":
+        journal.load(holder, key, kind)
+    else:
+        journal.checks.append(lambda: (look(holder, key) is not ABSENT) is there)
+    return fails
+
+
+def _tie_length(journal: Journal, items: Any, key: Any) -> None:
+    """Tie calls to an index in a list or its like, or to the length that a slice with steps must have."""
+    whole = isinstance(key, slice)
+    if _is_given(journal, items) or (whole and key.step is None) or not (whole or isinstance(key, int)):
+        return
+    before, least = _beginning_of(journal, items), 0 if whole else -key if key < 0 else key + 1
+    if type(items) is list and before is items and not whole and 0 <= key < len(items):
+        journal.load(items, key, "item")
+        return
+    size = len(before)
+    if whole:
+        journal.checks.append(lambda: len(items) == size)
+    else:
+        needed = least if before is items else size
+        journal.checks.append(lambda: len(items) >= needed)
+
+
+def _is_given(journal: Journal, holder: Any) -> bool:
+    return id(holder) in journal.paths or journal.is_fresh(holder)
+
+
+def _beginning_of(journal: Journal, holder: Any) -> Any:
+    """A container as it was when the call began, where the call has changed it; else itself."""
+    return next((held for container, held in journal.beginning.containers if container is holder), holder)

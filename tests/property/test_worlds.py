@@ -1,0 +1,45 @@
+"""Random functions over a changing world are the same jitted; see `worlds`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eagerjit.compiled import machine_code
+from eagerjit.runtime import cpu
+from tests.property import programs, worlds
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Code that is generated quickly, and of which nothing is kept."""
+    monkeypatch.setenv("EAGERJIT_CACHE", "0")
+    monkeypatch.setattr(cpu, "_target_machine", programs.hasty_machine)
+    machine_code.forget()
+    yield
+    machine_code.forget()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("group", range(5))
+def test_worlds(group: int) -> None:
+    found = [(seed, worlds.difference(seed)[0]) for seed in range(group * 1_000_003, group * 1_000_003 + 12)]
+    assert [pair for pair in found if pair[1] is not None] == []
+
+
+def test_the_comparison_notices_a_stale_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jitted function that returns its first result again differs."""
+    from tests.soundness import framework
+
+    def stale(self: framework.Run, function: object) -> object:
+        kept: list[object] = []
+
+        def called(*args: object) -> object:
+            kept.append(function(*args))  # type: ignore[operator]
+            return kept[0]
+
+        return framework.Logged(self, called if self.jitted else function)
+
+    monkeypatch.setattr(framework.Run, "jit", stale)
+    assert any(worlds.difference(seed)[0] is not None for seed in range(6))
