@@ -227,8 +227,8 @@ lstsq = MatrixOp(
     "linalg_lstsq",
     _lstsq_array,
     (
-        lambda g, out, A, B, rcond: pinv_gradient(g @ B.mH, pinv.call(A, 0.0, rcond), A),
-        lambda g, out, A, B, rcond: pinv.call(A, 0.0, rcond).mH @ g,
+        lambda g, out, A, B, rcond: pinv_gradient(g @ B.mH, pinv.call(A, 0.0, rcond, False), A),
+        lambda g, out, A, B, rcond: pinv.call(A, 0.0, rcond, False).mH @ g,
         None,
     ),
     types=lambda A, B, rcond: (B.dtype, (*batch_shape(A, B), A.shape[-1], B.shape[-1])),
