@@ -114,6 +114,9 @@ FUNCTIONS = {
     "cosine_embedding_loss cosine_similarity embedding_bag feature_alpha_dropout group_norm hinge_embedding_loss "
     "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
     "threshold_ triplet_margin_loss",
+    "eagerjit.nn.namespace_functions": "affine_grid_generator alpha_dropout_ constant_pad_nd dropout_ "
+    "feature_alpha_dropout_ grid_sampler grid_sampler_2d grid_sampler_3d gru_cell lstm_cell rnn_relu_cell "
+    "rnn_tanh_cell rrelu_",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
     "eagerjit.tensors.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",

@@ -277,3 +277,54 @@ def test_tensors_in_one_vector() -> None:
         back = utilities._unflatten_dense_tensors(flat, parts)
         assert flat.tolist() == [0, 1, 2, 3, 4, 5, 7]
         assert [p.tolist() for p in back] == [p.tolist() for p in parts]
+
+
+# -- functions of networks in the main namespace ----------------------------------------------------------------------
+
+INPUT, STATE, CELL = (RANDOM.normal(size=shape) for shape in ((4, 5), (4, 3), (4, 3)))
+IMAGE, PLACES = RANDOM.normal(size=(2, 3, 4, 5)), RANDOM.uniform(-1.2, 1.2, size=(2, 3, 2, 2))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("batch", [0, 1, 4])
+@pytest.mark.parametrize("name", ["gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"])
+def test_cells(name: str, batch: int, bias: bool) -> None:
+    gates = {"gru_cell": 3, "lstm_cell": 4}.get(name, 1)
+    draw = np.random.default_rng(gates)
+    values = [draw.normal(size=s) for s in ((3 * gates, 5), (3 * gates, 3), (3 * gates,), (3 * gates,))]
+
+    def call(t: Any) -> Any:
+        x, h, c = (t.tensor(v[:batch], requires_grad=True) for v in (INPUT, STATE, CELL))
+        weights = [t.tensor(v, requires_grad=True) for v in values[: 4 if bias else 2]]
+        found = getattr(t, name)(x, (h, c) if name == "lstm_cell" else h, *weights)
+        (found[0] * found[1] if name == "lstm_cell" else found).sum().backward()
+        found = tuple(f.detach() for f in found) if name == "lstm_cell" else found.detach()
+        return found, [v.grad for v in (x, h, *weights)]
+
+    alike(call)
+
+
+NETWORK: dict[str, Callable[[Any], Any]] = {
+    "grid_sampler": lambda t: t.grid_sampler(t.tensor(IMAGE), t.tensor(PLACES), 0, 1, False),
+    "grid_sampler_2d": lambda t: t.grid_sampler_2d(t.tensor(IMAGE), t.tensor(PLACES), 1, 2, True),
+    "affine_grid_generator": lambda t: t.affine_grid_generator(t.tensor(IMAGE[:, 0, :2, :3]), [2, 3, 4, 5], False),
+    "constant_pad_nd": lambda t: t.constant_pad_nd(t.tensor(IMAGE), (1, 2, 0, -1), 2.5),
+    "padded by 0": lambda t: t.constant_pad_nd(t.tensor(IMAGE), [1, 1]),
+    "dropout_, all": lambda t: t.dropout_(t.tensor(IMAGE), 1.0, True),
+    "dropout_, none": lambda t: t.dropout_(t.tensor(IMAGE), 0.5, False),
+    "alpha_dropout_": lambda t: t.alpha_dropout_(t.tensor(IMAGE), 0.5, False),
+    "feature_alpha_dropout_": lambda t: t.feature_alpha_dropout_(t.tensor(IMAGE), 0.5, False),
+    "rrelu_": lambda t: t.rrelu_(t.tensor(IMAGE)),
+    "dropout_ of more than all": lambda t: t.dropout_(t.tensor(IMAGE), 1.5, True),
+}
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_networks(name: str) -> None:
+    alike(NETWORK[name])
+
+
+def test_dropout_in_place_writes() -> None:
+    x = ej.ones(100)
+    assert ej.dropout_(x, 0.5, True) is x
+    assert set(x.tolist()) == {0.0, 2.0}
