@@ -9,6 +9,7 @@ import numpy as np
 from eagerjit.effects.journal import Journal
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.leaves import over_array
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.slots import Slot, look
@@ -49,3 +50,11 @@ def read_array(journal: Journal, holder: Any, key: Any, array: np.ndarray, kind:
     journal.checks.append(place)
     journal.arrays[slot] = TracedArray(tensor)
     return journal.arrays[slot]
+
+
+def is_picked(journal: Journal, array: Any, key: Any) -> bool:
+    """Whether calls pick other elements of an array from outside, so that it should be an input."""
+    varying = journal.varying
+    if type(array) is not np.ndarray or journal.is_fresh(array) or id(array) in varying.arrays:
+        return False
+    return varying.functions and SymbolicInt in map(type, key if type(key) is tuple else (key,))

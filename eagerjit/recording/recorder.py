@@ -94,6 +94,7 @@ class Recording:
         With `numbers_vary`, functions of Python's own are called with the numbers of every call; see `python_number`.
         Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
         """
+        arrays = set(self.known.arrays)
         for left in range(_MOST_ARRAYS, -1, -1):
             tracer = Tracer(self.name, needs_grad=True, begins=self.where())
             varying = Varying(numbers_vary, self.known)
@@ -108,6 +109,7 @@ class Recording:
             except TraceBreak:
                 written = {id(array) for array in getattr(tracer.journal, "arrays_written", ())}
                 if (written <= self.known.arrays and varying.left <= self.known.left) or not left:
+                    self.known.arrays = arrays if numbers_vary else self.known.arrays
                     raise
                 self.known.arrays |= written  # recorded again, they are inputs
                 self.known.left |= varying.left

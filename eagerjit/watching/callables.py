@@ -363,10 +363,10 @@ class Calls(PutOff, LibraryCalls):
             self.journal.refuse(f"it assigns {name} of a function", source)  # at the end: until then it is assigned
         self.journal.assign(owner, name, value, "attribute", source)
 
-    def writes_array(self, array: np.ndarray, source: str) -> Callable[..., Any]:
-        """What is called where NumPy would write an array from outside: recorded again, it is an input."""
+    def makes_input(self, array: np.ndarray, what: str, source: str) -> Callable[..., Any]:
+        """What is called where an array from outside would be written or picked of: recorded again, it is an input."""
         self.journal.arrays_written.append(array)
-        return self.refused("writes a NumPy array", source)
+        return self.refused(f"{what} a NumPy array", source)
 
     def _probe(self, values: Any, source: str) -> Any:
         """Note objects that something unknown gets, and might change."""

@@ -20,7 +20,7 @@ from eagerjit.effects.world_recording import World
 from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.guards.reads import KEYS
 from eagerjit.recording import tensor_attributes
-from eagerjit.recording.array_slots import read_array
+from eagerjit.recording.array_slots import is_picked, read_array
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.traced_texts import TracedText
@@ -212,6 +212,8 @@ class Observer(Implicit, Imports):
         if not isinstance(container, (dict, list)):
             if isinstance(container, collections.deque):
                 self.journal.note_read(container, None)
+            elif is_picked(self.journal, container, key):
+                return self._stop(frame, 1, self.calls.makes_input(container, "picks of", source(frame)))
             return self.journal.look_behind(container)
         self.calls.compare(key, container)
         key = plain_key(key) if isinstance(container, dict) else position(container, key)
@@ -305,7 +307,7 @@ class Observer(Implicit, Imports):
             tie_presence(self.journal, container, key, "item", value is ABSENT)
             self.journal.method(container, method, (key,) if value is ABSENT else (key, value), {}, where)
         elif isinstance(container, np.ndarray) and not self.journal.is_fresh(container):
-            return self.calls.writes_array(container, where)
+            return self.calls.makes_input(container, "writes", where)
         elif not self.journal.is_fresh(container):
             return self.calls.refused(f"changes an item of a {type(container).__name__}", where)
         return None
@@ -314,7 +316,7 @@ class Observer(Implicit, Imports):
         target, value = frames.stack(frame, 2)
         self._note_all([value])
         if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
-            self._stop(frame, 1, self.calls.writes_array(target, source(frame)))
+            self._stop(frame, 1, self.calls.makes_input(target, "writes", source(frame)))
             return
         for kind, names in CHANGING.items():
             if isinstance(target, kind) and method in names:

@@ -505,3 +505,31 @@ def tensors_over_turned_arrays_made_inside(jit):
     f = jit(over)
     for n in (1, 2):
         yield f(ones(1) * n)
+
+
+@case(versions=3)
+def schedules_that_are_arrays(jit):
+    rates, table = np.concatenate([np.linspace(0.1, 1, 10), np.ones(20)]), np.arange(60.0).reshape(30, 2)
+
+    @jit
+    def f(x, step):
+        return x * rates[step] + float(table[step, 1])
+
+    for step in (0, 5, 3, 29, -1):
+        yield f(torch.ones(2), step)
+    rates[3], table[29] = 7.0, -1.0
+    for step in (3, 29):
+        yield f(torch.ones(2), step)
+    yield attempt(f, torch.ones(2), 30)
+
+
+@case(versions=4)
+def classes_picked_from_an_array_by_what_was_computed(jit):
+    weights = np.linspace(1, 2, 3)
+
+    @jit
+    def f(x):
+        return x * weights[int(x.argmax().item())]
+
+    for i in (0, 1, 2, 1, 0, 2):
+        yield f(torch.eye(3)[i])
