@@ -119,14 +119,14 @@ class Observer(Implicit, Imports):
 
     def _look_at(self, frame: FrameType, method: str, operand: Any) -> None:
         """Look at an instruction that comes next; what ends a recording here waits for what code does as it is left."""
-        known = len(self.journal.operations)
+        known, look_at = len(self.journal.operations), getattr(self, method)
         try:
-            getattr(self, method)(frame, operand)
+            look_at(frame, operand)
         except TraceBreak as broken:  # in a trace function an exception ends the watching as well
             if not frames.is_left_with_care(frame):
                 raise
             self.journal.problem = self.journal.problem or broken
-            getattr(self, method)(frame, operand)
+            look_at(frame, operand)
         self._changing[frame] = frame.f_lasti if len(self.journal.operations) > known else -1
 
     def _note(self, frame: FrameType) -> None:
@@ -174,8 +174,7 @@ class Observer(Implicit, Imports):
             self.journal.save(owner, name, "attribute")
             self._making[frame] = owner, name, "attribute"
         if owner is os and name == "environ":
-            before = dict(os.environ)
-            self.journal.checks.append(lambda: dict(os.environ) == before)
+            self.journal.checks.append(lambda before=dict(os.environ): dict(os.environ) == before)
         builtin = lookup.by_builtin(owner, name)
         if builtin is not None:
             self.calls.builtin_method(builtin.__name__, owner, (name,), {}, source(frame))
@@ -274,8 +273,8 @@ class Observer(Implicit, Imports):
             self.journal.note_read(container, None)
 
     def store_slice(self, frame: FrameType, _: None) -> None:
-        value, container, start, stop = frames.stack(frame, 4)
-        self._stop(frame, 2, self._item(container, slice(start, stop), value, source(frame)))
+        value, container, *ends = frames.stack(frame, 4)
+        self._stop(frame, 2, self._item(container, slice(*ends), value, source(frame)))
 
     def delete_item(self, frame: FrameType, _: None) -> None:
         container, key = self._with_key(frame)
@@ -378,8 +377,7 @@ class Observer(Implicit, Imports):
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame), NotYet))
 
     def compare_identities(self, frame: FrameType, _: None) -> None:
-        operands = frames.stack(frame, 2)
-        self.journal.tell_apart(operands, source(frame))
+        self.journal.tell_apart(operands := frames.stack(frame, 2), source(frame))
         self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:
@@ -388,10 +386,10 @@ class Observer(Implicit, Imports):
         self.calls.compare(key, holder)
         if holder is sys.modules:
             self.journal.note_module(key)
-        elif isinstance(holder, dict) and self.journal.keyed.look_for(holder, key):
-            pass
         elif isinstance(holder, CONTAINERS):
-            self.journal.note_read(holder, key if isinstance(holder, dict) and type(key) in (str, int, bool) else None)
+            if not (isinstance(holder, dict) and self.journal.keyed.look_for(holder, key)):
+                named = isinstance(holder, dict) and type(key) in (str, int, bool)
+                self.journal.note_read(holder, key if named else None)
         else:
             self.note_lacking(type(holder), ("__contains__",))
             self._take(frame, 0, holder)

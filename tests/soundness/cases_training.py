@@ -356,7 +356,7 @@ def grads_in_one_of_two(jit):
         yield [p.grad for p in [*m.parameters(), *n.parameters()]]
 
 
-@case(versions=1)
+@case(versions=2)
 def parts_told_by_apply(jit):
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
 
