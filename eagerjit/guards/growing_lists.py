@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
+from eagerjit.recording import exact_sums
+from eagerjit.recording.exact_sums import exact_sum
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import NotYet, user_line
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 GROWS = "grows"
 """The key of what is known of a list that calls have found longer than others did."""
 
-_FOLDED = (len, sum, min, max)
+_FOLDED = (len, sum, exact_sum, min, max)
 """Functions whose result for a list is that for its beginning, taken further by each item that follows."""
-
-_ADDS_EXACTLY = sys.version_info >= (3, 12)
-"""Whether `sum` keeps what rounding loses, which the sum of a beginning does not tell."""
 
 MOST_ITEMS = 128
 
@@ -192,12 +190,21 @@ class Histories:
 
     def _folded(self, function: Any, history: History, container: list[Any]) -> Any:
         """What a function gives for a list: from what it gave at the beginning, and the items added since."""
+        if function is exact_sum:
+            return self._summed(history, container)
         first, added = self._asked(history, function), container[history.size :]
         if function is len:
             return first + len(added)
-        if function is sum and added and _ADDS_EXACTLY:
-            self._close(history)
         return sum(added, first) if function is sum else function([first, *added])
+
+    def _summed(self, history: History, container: list[Any]) -> Any:
+        """`sum` of a list, where that keeps what rounding loses."""
+        total = self._asked(history, exact_sums.total)
+        loss = self._asked(history, exact_sums.loss) if type(total) is TracedFloat else 0.0
+        running = exact_sums.RunningSum(total, loss)
+        for item in container[history.size :]:
+            running.add(item)
+        return running.result()
 
     def _asked(self, history: History, function: Any) -> Any:
         """What a function gives for a list as the call finds it, an input."""

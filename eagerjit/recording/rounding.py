@@ -69,3 +69,8 @@ def _only_number(value: Any) -> Any:
     if type(value) is TracedNumber:
         return value.number
     return scalar(value) if isinstance(value, Tensor) else value
+
+
+def calculated(function: Callable[..., Any], *args: Any) -> Any:
+    """A function of Python's on numbers of the call; tensors are their one element."""
+    return function(*[as_float(x) if isinstance(x, (Tensor, TracedNumber)) else x for x in args])

@@ -33,10 +33,10 @@ from eagerjit.effects.lru_caches import Remembering
 from eagerjit.effects.world import is_watched
 from eagerjit.effects.world_calls import only_looks, takes_items
 from eagerjit.guards.comparing import has_attributes, has_own_attributes, unchanged_keywords
-from eagerjit.recording import numpy_numbers, tensor_attributes
+from eagerjit.recording import exact_sums, numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
-from eagerjit.recording.rounding import ROUNDED, TESTS, as_float, rounded
+from eagerjit.recording.rounding import ROUNDED, TESTS, as_float, calculated, rounded
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle
@@ -100,6 +100,9 @@ class Calls(PutOff, LibraryCalls):
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, source: str
     ) -> Callable[..., Any] | None:
         """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
+        adding = exact_sums.in_place_of(function)
+        if adding is not None:
+            return self.about_to(adding, args, kwargs, frame, source) or adding
         world, histories = self.journal.world, self.journal.windows.histories
         if any(type(x) is TracedText for x in (*args, *kwargs.values())) and not texts.keeps_texts(function, args):
             args, kwargs = tuple(map(tied_text, args)), {n: tied_text(v) for n, v in kwargs.items()}
@@ -175,7 +178,7 @@ class Calls(PutOff, LibraryCalls):
             if function is float or is_any_of(function, ROUNDED):
                 return as_float if function is float else functools.partial(rounded, function)
             if module == "math":
-                return functools.partial(_calculated, TESTS.get(function, functools.partial(python_number, function)))
+                return functools.partial(calculated, TESTS.get(function, functools.partial(python_number, function)))
         if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
             return self.refused(f"calls {name}", source)
         if function is id and any(isinstance(a, Tensor) for a in args):
@@ -388,11 +391,6 @@ class Calls(PutOff, LibraryCalls):
 
 def _class_of(value: Any) -> Any:
     return value.__class__
-
-
-def _calculated(function: Callable[..., Any], *args: Any) -> Any:
-    """A function of Python's on numbers of the call; tensors are their one element."""
-    return function(*[as_float(x) if isinstance(x, (Tensor, TracedNumber)) else x for x in args])
 
 
 def _length(value: Any) -> Any:
