@@ -189,3 +189,14 @@ def test_second_derivatives_of_determinants() -> None:
     a[1, 3] = a[1, 2]  # singular
     hessian = torch.func.grad(lambda x: (torch.func.grad(lambda y: torch.linalg.det(y).sum())(x) ** 2).sum())
     close(by_kernels(hessian, a), hessian(a))
+
+
+def test_a_function_of_any_size_goes_where_the_size_belongs() -> None:
+    given = [definite(n, n) for n in (3, 5, 65, 4, 66)]
+    expected = [torch.linalg.inv(a) + 1.0 for a in given]
+    with gpu_kernels.interpreted() as made:
+        call = jit(lambda x: torch.linalg.inv(x) + 1.0, fullgraph=True)
+        found = [call(a) for a in given]
+    for a, b in zip(found, expected, strict=True):
+        close(a, b)
+    assert [any(code == Op.CALL for code, *_ in e.program.instructions) for e in made] == [False, True]

@@ -17,7 +17,7 @@ from eagerjit.ops.host import called
 from eagerjit.ops.index import cat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.host import FUNCTIONS
-from eagerjit.tensors.creation import arange, eye
+from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor
 
 LARGEST = 64
@@ -37,6 +37,12 @@ def _batch(*tensors: Tensor) -> list[Tensor]:
     for x in tensors:
         batch = broadcast_shapes(batch, tuple(x.shape[:-2]))
     return [x.expand(*batch, *x.shape[-2:]) for x in tensors]
+
+
+def _unit(n: Any, like: Tensor, dtype: Any) -> Tensor:
+    """The unit matrix of a size that stays a symbol."""
+    places = arange(n, device=like.device)
+    return (places.unsqueeze(-1) == places).to(dtype)
 
 
 def _required(good: Tensor, x: Tensor, name: str, problem: str) -> Tensor:
@@ -90,7 +96,8 @@ def _zero_pivot(factors: Tensor) -> Tensor:
     zero = factors.diagonal(0, -2, -1) == 0
     if zero.shape[-1] == 0:
         return zero.sum(-1).to(dtypes.int32)
-    return ((zero.to(dtypes.int32).argmax(-1) + 1) * zero.any(-1)).to(dtypes.int32)
+    first = (arange(zero.shape[-1], device=factors.device) + 1).where(zero, LARGEST + 1).amin(-1)
+    return (first * (first <= LARGEST)).to(dtypes.int32)
 
 
 def _substituted(factors: Tensor, pivots: Tensor, B: Tensor) -> Tensor:
@@ -116,7 +123,7 @@ def solve(problem: str) -> Any:
 
 
 def inverse_with_info(input: Tensor) -> tuple[Tensor, Tensor]:
-    unit = eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape)
+    unit = _unit(input.shape[-1], input, input.dtype).expand(input.shape)
     found, info = solve_with_info(input, unit)
     return input.where((info != 0).unsqueeze(-1).unsqueeze(-1), found), info
 
@@ -162,7 +169,7 @@ def qr(input: Tensor, mode: str) -> tuple[Any, ...]:
 def _columns(input: Tensor) -> tuple[Tensor, Tensor]:
     """The columns of A V as rows, orthogonal to each other, and those of V, in double precision."""
     m, n = input.shape[-2:]
-    unit = eye(n, dtype=dtypes.float64, device=input.device).expand((*input.shape[:-2], n, n))
+    unit = _unit(n, input, dtypes.float64).expand((*input.shape[:-2], n, n))
     both = cat.call([input.mT, unit], -1)
     found = called("orthogonal_columns", [both], [(both.dtype, both.shape)])[0]
     return found[..., :m], found[..., m:]
@@ -235,7 +242,7 @@ def eigh(problem: str, name: str = "eigh") -> Any:
         scaled, scale = _scaled(whole, name, problem)
         n = input.shape[-1]
         shift = (scaled * scaled).sum((-2, -1), keepdim=True).sqrt()
-        unit = eye(n, dtype=dtypes.float64, device=input.device)
+        unit = _unit(n, input, dtypes.float64)
         _, vectors = _columns(scaled + unit * shift)
         values = (vectors * (vectors @ scaled)).sum(-1)
         order = values.argsort(-1)
@@ -303,7 +310,7 @@ def cofactors(problem: str) -> Any:
         if change is None:
             return (u * _products_but_one(s).unsqueeze(-2)) @ vh * sign
         n = s.shape[-1]
-        unit = eye(n, dtype=s.dtype, device=s.device) == 1.0
+        unit = _unit(n, s, dtypes.bool_)
         most = _products_but_one((s.unsqueeze(-2) * 0.0 + 1.0).where(unit, s.unsqueeze(-2)))
         inner = u.mT @ change @ vh.mT
         diagonal = inner.diagonal(0, -2, -1)
