@@ -45,6 +45,12 @@ def _unit(n: Any, like: Tensor, dtype: Any) -> Tensor:
     return (places.unsqueeze(-1) == places).to(dtype)
 
 
+def _diagonal(x: Tensor) -> Tensor:
+    """Of matrices with at least as many rows as columns, whose sizes stay symbols."""
+    rows, columns = (arange(n, device=x.device) for n in x.shape[-2:])
+    return x.where(rows.unsqueeze(-1) == columns, 0.0).sum(-2)
+
+
 def _required(good: Tensor, x: Tensor, name: str, problem: str) -> Tensor:
     """x, where what holds of each matrix is good."""
     whole = good.reshape((*good.shape, *[1] * (x.ndim - good.ndim)))
@@ -93,7 +99,7 @@ def triangular(A: Tensor, B: Tensor, upper: bool, unitriangular: bool) -> Tensor
 
 def _zero_pivot(factors: Tensor) -> Tensor:
     """The number of the first pivot that is 0, or 0."""
-    zero = factors.diagonal(0, -2, -1) == 0
+    zero = _diagonal(factors) == 0
     if zero.shape[-1] == 0:
         return zero.sum(-1).to(dtypes.int32)
     first = (arange(zero.shape[-1], device=factors.device) + 1).where(zero, LARGEST + 1).amin(-1)
@@ -138,21 +144,21 @@ def inverse(problem: str) -> Any:
     return body
 
 
-def _diagonal(input: Tensor) -> tuple[Tensor, Tensor]:
+def _pivots(input: Tensor) -> tuple[Tensor, Tensor]:
     """The diagonal of U, and 1 or -1 for the exchanges of rows."""
     factors, pivots = lu(input)
     steps = arange(pivots.shape[-1], device=input.device) + 1
     exchanges = (pivots != steps).sum(-1)
-    return factors.diagonal(0, -2, -1), (1 - exchanges % 2 * 2).to(input.dtype)
+    return _diagonal(factors), (1 - exchanges % 2 * 2).to(input.dtype)
 
 
 def determinant(input: Tensor) -> Tensor:
-    diagonal, sign = _diagonal(input)
+    diagonal, sign = _pivots(input)
     return diagonal.prod(-1) * sign
 
 
 def sign_and_logarithm(input: Tensor) -> tuple[Tensor, Tensor]:
-    diagonal, sign = _diagonal(input)
+    diagonal, sign = _pivots(input)
     return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1)
 
 
@@ -199,7 +205,7 @@ def _tall_svd(input: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     n = input.shape[-1]
     norms, rows, vectors = _falling(*_columns(input))
     q, r = qr(rows.mT, "complete" if full else "reduced")
-    sign = r.diagonal(0, -2, -1) < 0
+    sign = _diagonal(r) < 0
     ones = norms * 0.0 + 1.0
     signs = (-ones).where(sign, ones)
     left = q[..., :n] * signs.unsqueeze(-2)
@@ -313,9 +319,9 @@ def cofactors(problem: str) -> Any:
         unit = _unit(n, s, dtypes.bool_)
         most = _products_but_one((s.unsqueeze(-2) * 0.0 + 1.0).where(unit, s.unsqueeze(-2)))
         inner = u.mT @ change @ vh.mT
-        diagonal = inner.diagonal(0, -2, -1)
-        sums = (most @ diagonal.unsqueeze(-1))[..., 0] - most.diagonal(0, -2, -1) * diagonal
-        return u @ sums.diag_embed().where(unit, -most * inner.mT) @ vh * sign
+        diagonal = _diagonal(inner)
+        sums = (most @ diagonal.unsqueeze(-1))[..., 0] - _diagonal(most) * diagonal
+        return u @ sums.unsqueeze(-1).where(unit, -most * inner.mT) @ vh * sign
 
     return body
 
