@@ -174,7 +174,7 @@ class Observer(Implicit, Imports):
             self.journal.save(owner, name, "attribute")
             self._making[frame] = owner, name, "attribute"
         if owner is os and name == "environ":
-            self.journal.checks.append(lambda before=dict(os.environ): dict(os.environ) == before)
+            self.journal.checks.append(functools.partial(os.environ.__eq__, dict(os.environ)))
         builtin = lookup.by_builtin(owner, name)
         if builtin is not None:
             self.calls.builtin_method(builtin.__name__, owner, (name,), {}, source(frame))
