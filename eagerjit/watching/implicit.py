@@ -209,3 +209,8 @@ class Implicit:
     def is_local_name(self, frame: FrameType, name: str) -> bool:
         """Whether a name in the body of a class is one of its own."""
         return not frame.f_code.co_flags & _CO_OPTIMIZED and name in frame.f_locals
+
+    def _after_formatting(self, frame: FrameType) -> None:
+        """A text has been made: what marked its numbers is taken out."""
+        self._formatting.discard(frame)
+        frames.replace(frame, 0, texts.without_marks(frames.stack(frame, 1)[0]))

@@ -27,7 +27,7 @@ from eagerjit.recording.traced_texts import TracedText
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching import lookup, texts
+from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import accesses, catches, chain_from, stored_names, use_of_result
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.containers import CHANGING, CONTAINERS
@@ -58,8 +58,7 @@ class Observer(Implicit, Imports):
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
         self._formatting: set[FrameType] = set()
         self._changing: dict[FrameType, int] = {}
-        self._readable = frames.readable()
-        self._importing = False
+        self._readable, self._importing = frames.readable(), False
 
     def __enter__(self) -> Observer:
         self._before = sys.gettrace()
@@ -99,8 +98,7 @@ class Observer(Implicit, Imports):
             if frame in self._making:
                 self._after_making(frame)
             if frame in self._formatting:
-                self._formatting.discard(frame)
-                frames.replace(frame, 0, texts.without_marks(frames.stack(frame, 1)[0]))
+                self._after_formatting(frame)
             self.journal.step += 1
             handler = handlers(frame.f_code).get(frame.f_lasti)
             if handler is not None:
@@ -127,6 +125,8 @@ class Observer(Implicit, Imports):
                 raise
             self.journal.problem = self.journal.problem or broken
             look_at(frame, operand)
+        except Exception as error:  # code of the program's must not take it for one of its own
+            raise TraceBreak(f"{type(error).__name__}: {error}", source(frame)) from error
         self._changing[frame] = frame.f_lasti if len(self.journal.operations) > known else -1
 
     def _note(self, frame: FrameType) -> None:
