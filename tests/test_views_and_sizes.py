@@ -224,3 +224,15 @@ def test_views_of_another_dtype_by_name() -> None:
     x = ej.randn(3, 4)
     assert x.view(dtype=ej.int32).equal(x.view(ej.int32))
     assert x.view(dtype=ej.int32).data_ptr() == x.data_ptr()
+
+
+def test_a_view_of_what_was_resized_tells_its_place_in_the_memory_it_lies_in() -> None:
+    base = ej.arange(6.0)
+    view, other = base[2:], ej.zeros(4)
+    base.resize_(1000)
+    assert view.storage_offset() == 2 and view.tolist() == [2.0, 3.0, 4.0, 5.0]
+    assert view.as_strided((2,), (2,), 1).tolist() == [1.0, 3.0]
+    base = ej.arange(6.0)
+    view = base[3:]
+    base.set_(other)
+    assert view.storage_offset() == 3 and base.storage_offset() == 0

@@ -201,6 +201,11 @@ def memory_of(tensor: Tensor) -> tuple[np.ndarray, int, int]:
     root = root_of(tensor)._data
     item = array.itemsize
     low, high = np.lib.array_utils.byte_bounds(root)
+    if not low <= array.ctypes.data <= high:  # what it views has been given other memory since
+        root = array
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        low, high = np.lib.array_utils.byte_bounds(root)
     return root, (array.ctypes.data - low) // item, (high - low) // item if root.size else 0
 
 

@@ -46,6 +46,8 @@ class Questions:
         """Stand-ins for arguments that are views of others, with these arguments."""
         self.constant_arrays: dict[int, np.ndarray] = {}
         """Arrays whose contents are those of every call, since each call compares them."""
+        self.shown_arrays: dict[int, tuple[Any, np.ndarray, str]] = {}
+        """Tensors over arrays that are no inputs, with these arrays and the lines that made them."""
         self.begun: dict[int, Any] = {}
         """What the slots that are inputs held when the call began: the function may have changed them since."""
         self.answered: dict[Node, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +57,16 @@ def keep_constant_arrays_apart(tracer: Tracer) -> None:
             leaf = tracer.new_leaf()
             tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(tensor))
             tracer.tensor_leaf(tensor, leaf, symbolic=False)
+
+
+def keep_arrays_shared(tracer: Tracer, results: Sequence[Any]) -> None:
+    """Raise TraceBreak where a result lies in an outside array's memory: recorded again, the array is an input."""
+    for result in results if tracer.shown_arrays else ():
+        root = tracer.memory_of(result) if isinstance(result, Tensor) else None
+        if id(root) in tracer.shown_arrays:
+            _, array, source = tracer.shown_arrays[id(root)]
+            tracer.journal.arrays_written.append(array)
+            raise TraceBreak("a tensor over a NumPy array from outside is returned or kept", source)
 
 
 def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any], values: list[Any]) -> None:

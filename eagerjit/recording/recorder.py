@@ -38,7 +38,13 @@ from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.initial_state import Beginning
 from eagerjit.recording.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.recording.reached import check_leaks, guard_known, keep_constant_arrays_apart, tie_found
+from eagerjit.recording.reached import (
+    check_leaks,
+    guard_known,
+    keep_arrays_shared,
+    keep_constant_arrays_apart,
+    tie_found,
+)
 from eagerjit.recording.rebuilding import Flattening, leaves_along, paths_of
 from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
@@ -185,6 +191,7 @@ class Recording:
             flattening = Flattening(journal, self.where())
             shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
             given_memory.check(tracer, flattening.leaves)
+            keep_arrays_shared(tracer, flattening.leaves)
         finally:
             journal.undo()
         return observer, flattening, shape

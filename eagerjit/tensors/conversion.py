@@ -14,6 +14,7 @@ from eagerjit.devices import CPU, Device
 from eagerjit.ops import views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
+from eagerjit.ops.strided import memory_of
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.numbers import TracedFloat, wrap
 from eagerjit.runtime import dtypes, making
@@ -211,11 +212,7 @@ def numel(input: Tensor) -> Any:
 
 def storage_offset(input: Tensor) -> int:
     """Elements before the first one in the memory that the tensor views."""
-    array = own_array(input, "a tensor's place in memory was asked for")
-    base = input
-    while base._view is not None:
-        base = base._view.base
-    return (array.ctypes.data - base._data.ctypes.data) // array.itemsize
+    return memory_of(input)[1]
 
 
 def data_ptr(input: Tensor) -> int:

@@ -144,6 +144,13 @@ def from_numpy(array: np.ndarray) -> Tensor:
         return array.shared()
     if tracer is not None and tracer.journal is not None and tracer.journal.is_fresh(array):
         return _snapshot(tracer, array)
+    made = _over(array)
+    if tracer is not None and tracer.journal is not None:
+        tracer.shown_arrays[id(made)] = made, array, user_line()
+    return made
+
+
+def _over(array: np.ndarray) -> Tensor:
     known = dtypes.BY_NUMPY.get(array.dtype)
     if known is not None and array.dtype is known.numpy and array.flags.carray:
         return new_tensor(array.view())

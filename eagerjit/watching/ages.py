@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable
-from itertools import chain
+from itertools import chain, compress, filterfalse
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,12 @@ import numpy as np
 from eagerjit.watching.observation import TraceBreak, user_line
 
 _FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) else 0  # as it starts
+
+_HOLDERS = frozenset((dict, tuple))
+"""The classes whose objects the collector tracks only while they hold what it tracks."""
+
+_SEEN_OR_CONSTANT = (dict, tuple, str, bytes, int, float, complex, np.generic)
+"""Classes of untracked objects that others hold in sight of the collector, or that nobody changes."""
 
 
 class Ages:
@@ -29,6 +35,7 @@ class Ages:
         self._outside: set[int] = set()
         self._fresh: set[int] = set()
         self._alive: list[Any] = []
+        self._unseen: set[int] | None = None
         self._ended = False
 
     def refuse(self, reason: str, source: str) -> TraceBreak:
@@ -44,10 +51,12 @@ class Ages:
             return True
         if isinstance(value, np.ndarray):
             # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
-            own = value.base is None or self.is_fresh(value.base)
-            fresh = key in self._made or (own and self._only_young_know(value, at_least=1))
+            own = key not in self._made and (value.base is None or self.is_fresh(value.base))
+            young = own and self._only_young_know(value, at_least=1) and not self._is_held_unseen(value)
+            fresh = key in self._made or young
         elif not gc.is_tracked(value):  # a class that it does not track is one of an extension's
             fresh = not isinstance(value, type) and self._only_young_know(value)
+            fresh = fresh and (isinstance(value, _SEEN_OR_CONSTANT) or not self._is_held_unseen(value))
             if fresh:  # which stays so, whatever holds it later, and is not asked of all objects there are again
                 self._fresh.add(key)
         else:
@@ -115,6 +124,20 @@ class Ages:
         tables = [holder for holder in holders if type(holder) is dict]
         others = gc.get_referrers(*tables) if tables else []
         return self._are_young([r for r in others if r is not holders and r is not tables])
+
+    def _is_held_unseen(self, value: Any) -> bool:
+        """Whether an object from before holds one in a dictionary or tuple that the collector does not track.
+
+        Such are those that hold nothing but what it does not track either: they are no holders to `gc.get_referrers`.
+        """
+        if self._unseen is None:
+            found: list[Any] = gc.get_referents(*gc.get_objects(1), *gc.get_objects(2))
+            self._unseen = set()
+            while found:  # most objects of a program pass here, in functions of C's
+                holders = compress(found, map(_HOLDERS.__contains__, map(type, found)))
+                found = gc.get_referents(*{id(h): h for h in filterfalse(gc.is_tracked, holders)}.values())
+                self._unseen.update(map(id, found))
+        return id(value) in self._unseen
 
     def _are_young(self, objects: list[Any]) -> bool:
         """Whether all have been made in this recording: an address once seen to be young stays so."""
