@@ -285,3 +285,86 @@ def test_programs_are_forgotten_with_those_of_their_operations() -> None:
     a.grad = None
     (a * b).sum().backward()
     assert a.grad.tolist() == before.tolist()
+
+
+@pytest.mark.parametrize("given", [3, "a", None, 1.5])
+def test_what_is_no_tensor_has_no_gradient(given: Any) -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    for call in (
+        lambda: y.backward(inputs=[given]),
+        lambda: torch.autograd.grad(y, [x, given]),
+        lambda: torch.autograd.backward([y, given]),
+    ):
+        with pytest.raises(RuntimeError, match=f"Tensors or GradientEdges, but got {type(given).__name__}"):
+            call()
+    if given is not None:
+        with pytest.raises(TypeError, match=f"either Tensors or None, but got {type(given).__name__}"):
+            torch.autograd.grad(y, x, [given])
+
+
+class Walks(torch.autograd.Function):
+    """Its gradient walks back through another graph."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, other: Any) -> Any:
+        ctx.other = other
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        ctx.other[0].backward()
+        return g, None
+
+
+@both
+def test_a_walk_inside_of_a_walk_uses_its_graph_up(walk: str) -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    z = Walks.apply(y, [y.sum()])
+    with pytest.raises(RuntimeError, match="a second time: the values saved by exp"):
+        z.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [(3, TypeError, "hook returned 'int'"), (torch.ones(4), RuntimeError, "has changed the size of value")],
+)
+def test_hooks_give_gradients(value: Any, error: type, message: str) -> None:
+    def hook(_: Any) -> Any:
+        return value
+
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    for tensor in (x, y):
+        handle = tensor.register_hook(hook)
+        with pytest.raises(error, match=message):
+            y.sum().backward(retain_graph=True)
+        with pytest.raises(error, match=message):
+            torch.autograd.grad(y.sum(), tensor, retain_graph=True)
+        handle.remove()
+
+
+def test_hooks_of_several_tensors_survive_a_walk_that_fails() -> None:
+    def fail(_: Any) -> Any:
+        raise ValueError
+
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    seen: list[Any] = []
+    torch.autograd.graph.register_multi_grad_hook([x, y], seen.append)
+    failing = y.register_hook(fail)
+    with pytest.raises(ValueError):
+        (x * y).sum().backward()
+    failing.remove()
+    (x * y).sum().backward()
+    x.sum().backward()
+    assert [[None if g is None else g.tolist() for g in call] for call in seen] == [[[1] * 3] * 2, [[1] * 3, None]]
+
+
+def test_edges_of_graphs_that_are_used_up() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    edge = torch.autograd.graph.get_gradient_edge(y)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="a second time: the values saved by exp"):
+        torch.autograd.grad(edge, x, torch.ones(3))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
@@ -14,9 +16,23 @@ from eagerjit.watching.observation import call_back
 
 def leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:
     for hook in list((leaf._hooks or {}).get("grad", {}).values()):
-        result = call_back(hook, grad)
-        grad = grad if result is None else result
+        grad = hook_called(hook, grad)
     return grad
+
+
+def hook_called(hook: Callable[..., Any], grad: Tensor) -> Tensor:
+    """A gradient as a hook leaves it. Raises TypeError or RuntimeError for what cannot stand in its place."""
+    result = call_back(hook, grad)
+    if result is None:
+        return grad
+    if not isinstance(result, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    if result.shape != grad.shape:
+        name = getattr(hook, "__name__", type(hook).__name__)
+        raise RuntimeError(
+            f"hook '{name}' has changed the size of value (was {list(grad.shape)} got {list(result.shape)})"
+        )
+    return result
 
 
 def add_to_grad(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:

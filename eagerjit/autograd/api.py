@@ -18,14 +18,26 @@ def _sequence(tensors: Any) -> list[Tensor]:
     """Tensors given one or several; edges of the tape, which are tuples too, stand for theirs."""
     if isinstance(tensors, Tensor):
         return [tensors]
-    given = [tensors] if hasattr(tensors, "output_nr") else list(tensors)
-    return [x if isinstance(x, Tensor) or not hasattr(x, "output_nr") else _tensor_of(x) for x in given]
+    return [_tensor_of(x) for x in ([tensors] if hasattr(tensors, "output_nr") else tensors)]
 
 
-def _tensor_of(edge: Any) -> Tensor:
+def _tensor_of(given: Any) -> Tensor:
+    if isinstance(given, Tensor):
+        return given
+    if not hasattr(given, "output_nr"):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(given).__name__}")
     from eagerjit.autograd.graph import tensor_of
 
-    return tensor_of(edge)
+    return tensor_of(given)
+
+
+def _gradients(given: Any) -> list[Tensor | None]:
+    """Gradients given one or several, None for those that are not. Raises TypeError for what is neither."""
+    found = [given] if isinstance(given, Tensor) else list(given)
+    for grad in found:
+        if grad is not None and not isinstance(grad, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    return found
 
 
 _ones: dict[np.dtype, Tensor] = {}
@@ -49,7 +61,7 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
             return [start]
     from eagerjit.tensors.creation import ones_like
 
-    given = [None] * len(roots) if grads is None else _sequence(grads)
+    given = [None] * len(roots) if grads is None else _gradients(grads)
     if len(given) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     out = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -15,6 +15,11 @@ class _Walks(threading.local):
 
 
 walks = _Walks()
+
+
+def waiting() -> Sequence[Callable[[], Any]]:
+    """What the innermost walk of this thread calls at its end; empty outside of walks."""
+    return walks.waiting or ()
 
 
 def at_end_of_walk(callback: Callable[[], Any]) -> None:

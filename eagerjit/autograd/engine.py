@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from eagerjit.autograd import plain
-from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
+from eagerjit.autograd.accumulation import add_to_grad, hook_called, leaf_hooked
 from eagerjit.autograd.callbacks import with_callbacks
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
 from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, edge, filled, used_up
@@ -20,7 +20,7 @@ from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Parameter, Tensor
-from eagerjit.watching.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
+from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
@@ -394,6 +394,5 @@ def _hooked(node: GradNode, index: int, grad: Tensor | None, end: float = math.i
     if grad is None or node.hooks is None:
         return grad
     for _, hook in sorted(item for item in node.hooks.get(index, {}).items() if item[0] < end):
-        result = call_back(hook, grad)
-        grad = grad if result is None else result
+        grad = hook_called(hook, grad)
     return grad

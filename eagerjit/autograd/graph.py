@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from eagerjit.autograd.callbacks import at_end_of_walk
+from eagerjit.autograd.callbacks import at_end_of_walk, waiting
 from eagerjit.autograd.node import GradNode as Node
+from eagerjit.autograd.node import used_up
 from eagerjit.autograd.saving import disable_saved_tensors_hooks, saved_tensors_hooks
 from eagerjit.tensors.tensor import Tensor, note_written, storage_of
 
@@ -63,9 +64,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def tensor_of(edge: GradientEdge) -> Tensor:
-    """A tensor whose gradient arrives at the edge."""
+    """A tensor whose gradient arrives at the edge. Raises RuntimeError where a walk has freed it."""
     if isinstance(edge.node, AccumulateGrad):
         return edge.node.variable
+    if edge.node.output is None:
+        raise used_up(edge.node)
     return edge.node.outputs()[edge.output_nr]
 
 
@@ -90,6 +93,18 @@ class _Handles:
         self.remove()
 
 
+class _Gathered:
+    """What one walk has brought to the tensors of a hook, called at its end: a walk that fails takes it along."""
+
+    def __init__(self, key: object, fn: Callable[..., None] | None, count: int):
+        self.key, self._fn = key, fn
+        self.gradients: list[Tensor | None] = [None] * count
+
+    def __call__(self) -> None:
+        if self._fn is not None:
+            self._fn(self.gradients)
+
+
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
 ) -> _Handles:
@@ -101,21 +116,17 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    found: dict[int, Tensor] = {}
-
-    def finish() -> None:
-        gradients = [found.get(i) for i in range(len(tensors))]
-        found.clear()
-        if mode == "all":
-            fn(gradients)
+    key = object()
 
     def hook_of(index: int) -> Callable[[Tensor], None]:
         def hook(gradient: Tensor) -> None:
-            if not found:
-                at_end_of_walk(finish)
+            gathered = next((c for c in waiting() if isinstance(c, _Gathered) and c.key is key), None)
+            if gathered is None:
+                gathered = _Gathered(key, fn if mode == "all" else None, len(tensors))
+                at_end_of_walk(gathered)
                 if mode == "any":
                     fn(gradient)
-            found[index] = gradient
+            gathered.gradients[index] = gradient
 
         return hook
 

@@ -10,6 +10,7 @@ from eagerjit.runtime.native.context import (
     GRADIENT_NEEDS,
     GRADIENT_PRESENT,
     GRADIENT_READS,
+    NODE_INPUTS,
     NODE_OUTPUT,
     NODE_OVERWRITTEN,
     NODE_VERSIONS,
@@ -374,7 +375,7 @@ def go_through(walk: ptr, record: ptr, shared: ptr, create_graph: ptr) -> i64:
         if incoming == 0:
             return -1
     status = 0
-    if inputs == 0:
+    if inputs == 0 or node_slot(node, NODE_INPUTS) == load_ptr(context, NONE):  # a walk inside of this one may free it
         status = succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_USED_UP), node, ptr(0)))
     elif not _is_fresh(record):
         flags = _flags(walk, record)
