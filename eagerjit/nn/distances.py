@@ -8,6 +8,7 @@ from eagerjit.dispatch import Op
 from eagerjit.nn.module import Module
 from eagerjit.ops.reduce import norm
 from eagerjit.ops.shaping import broadcast_tensors
+from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -23,7 +24,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     """input divided by its norm along a dimension, the norm at least eps."""
     order = int(p) if type(p) is float and p.is_integer() else p
     result = _normalize_op.call(input, order, dim, eps)
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out("normalize", result, out)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

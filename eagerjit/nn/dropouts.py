@@ -87,7 +87,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels of (batch, channels, ...)."""
-    if input.ndim < 2:
+    if training and input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
     return _placed(input, _self_normalising(input, p, training, shape), inplace)

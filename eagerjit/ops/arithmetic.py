@@ -156,6 +156,9 @@ def _isclose(input: Tensor, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08,
     """Where |input - other| <= atol + rtol * |other|."""
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype} did not match {other.dtype}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not tolerance >= 0:
+            raise RuntimeError(f"isclose(): {name} must be greater than or equal to zero, but got {tolerance}")
     same = input == other
     if not input.dtype.is_floating_point:
         input, other = as_dtype(input, dtypes.float64), as_dtype(other, dtypes.float64)

@@ -224,6 +224,11 @@ def multilabel_margin_loss(
     input, target = (x.unsqueeze(0) if x.ndim == 0 else x for x in (input, target))
     if tuple(target.shape) != tuple(input.shape) or input.ndim not in (1, 2):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    if input.shape[-1] == 0:
+        raise RuntimeError(
+            "multilabel_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(input.shape)}"
+        )
     return _multilabel.call(reduction, input, target)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling import public
 from eagerjit.compiler.ir import Node
 from eagerjit.ops import index, views
 from eagerjit.ops.index import own_array
@@ -126,6 +127,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return input.replace_slice(src.unsqueeze(d), d, place, place + 1, 1)
 
 
+@public
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:

@@ -121,6 +121,7 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
     return input * power.call(2.0, other)
 
 
+@public
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """other - alpha * input."""
     return other - (input if type(alpha) is int and alpha == 1 else input * alpha)

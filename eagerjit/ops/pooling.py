@@ -107,6 +107,9 @@ def numbers(name: str, what: str, value: Any, rank: int) -> Numbers:
 
 def batched(name: str, input: Tensor, rank: int) -> Tensor:
     """The input with a batch dimension. Raises RuntimeError for other ranks."""
+    if name.startswith("adaptive_max") and rank > 1 and input.ndim <= rank:
+        sizes = list(input.shape)
+        raise ValueError(f"{name}: Input dimension should be at least {rank + 1}, but got input of size {sizes}")
     if input.ndim not in (rank + 1, rank + 2):
         error = IndexError if name == "avg_pool2d" and input.ndim < 3 else RuntimeError
         raise error(

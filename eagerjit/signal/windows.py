@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
     "kaiser", "nuttall",
 ]  # fmt: skip
+
+
+makes_window = functools.partial(makes, refusal=ValueError)
 
 
 def _made(
@@ -45,17 +49,19 @@ def _cosines(weights: Sequence[float]) -> Callable[[np.ndarray, int], np.ndarray
     return rule
 
 
-@makes
+@makes_window
 def general_cosine(
     M: int, *, a: Sequence[float], sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A sum of cosines with weights `a`, their signs alternating."""
+    if not isinstance(a, Iterable):
+        raise TypeError(f"general_cosine(): coefficients must be a list or tuple, not {type(a).__name__}")
     if not a:
         raise ValueError("Coefficients cannot be empty")
     return _made("general_cosine", M, sym, _cosines(a), dtype, requires_grad)
 
 
-@makes
+@makes_window
 def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -72,7 +78,7 @@ def _fixed(name: str, weights: Sequence[float], doc: str) -> Callable[..., Tenso
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = doc
-    return makes(window)
+    return makes_window(window)
 
 
 hamming = _fixed("hamming", [0.54, 0.46], "Hamming's window.")
@@ -81,7 +87,7 @@ blackman = _fixed("blackman", [0.42, 0.5, 0.08], "Blackman's window.")
 nuttall = _fixed("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411], "Nuttall's window of four terms.")
 
 
-@makes
+@makes_window
 def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -89,13 +95,13 @@ def bartlett(
     return _made("bartlett", M, sym, lambda k, n: 1 - np.abs(2 * k / (n - 1) - 1), dtype, requires_grad)
 
 
-@makes
+@makes_window
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Half a wave of a sine, sampled in the middle of M intervals."""
     return _made("cosine", M, sym, lambda k, n: np.sin(math.pi * (k + 0.5) / n), dtype, requires_grad)
 
 
-@makes
+@makes_window
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -112,7 +118,7 @@ def exponential(
     return _made("exponential", M, sym, rule, dtype, requires_grad)
 
 
-@makes
+@makes_window
 def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -126,7 +132,7 @@ def gaussian(
     return _made("gaussian", M, sym, rule, dtype, requires_grad)
 
 
-@makes
+@makes_window
 def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:

@@ -57,17 +57,20 @@ def dtype_argument(name: str, dtype: Any) -> DType | None:
     return found
 
 
-def check_layout(name: str, wanted: Any) -> None:
+def check_layout(name: str, wanted: Any, refusal: type[Exception]) -> None:
     """Refuse layouts that tensors here do not have."""
     if wanted is None or wanted is strided:
         return
     if not isinstance(wanted, layout):
         raise TypeError(f"{name}(): argument 'layout' must be torch.layout, not {type(wanted).__name__}")
-    raise NotImplementedError(f"{name}(): the tensors that it makes are strided, not of layout {wanted}")
+    raise refusal(f"{name}(): the tensors that it makes are strided, not of layout {wanted}")
 
 
-def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function as users call it, with the options that all functions which make tensors take."""
+def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImplementedError) -> Callable[..., Tensor]:
+    """The function as users call it, with the options that all functions which make tensors take.
+
+    Layouts that it does not make are refused by a `refusal`.
+    """
     name = function.__name__
     parameters = inspect.signature(function).parameters
     like = name.endswith("_like")
@@ -87,7 +90,7 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
             wanted_layout = options.pop("layout")
             if name in ("zeros", "empty") and wanted_layout in SPARSE:
                 return _sparse(args, options, wanted_layout)
-            check_layout(name, wanted_layout)
+            check_layout(name, wanted_layout, refusal)
         pinned = options.pop("pin_memory", False)
         for key in ignored & options.keys():
             del options[key]

@@ -18,7 +18,7 @@ _EXACT = frozenset(
     "log_softmax mm matmul bmm mv dot vdot vecdot inner addmm addmv addbmm baddbmm cross cross_of_namespace "
     "tensordot multi_dot matrix_power gather index_select take take_along_dim masked_select nonzero tril triu diag "
     "scatter scatter_add scatter_reduce index_add index_copy bucketize searchsorted isin multinomial cholesky "
-    "cholesky_ex inv inverse det solve svdvals eigvalsh complex polar".split()
+    "cholesky_ex inv inverse det solve svdvals eigvalsh complex polar aminmax slice_scatter".split()
 )
 """Operations that write no dtype but their result's."""
 

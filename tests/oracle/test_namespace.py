@@ -114,7 +114,7 @@ CASES: dict[str, Any] = {
     "searchsorted right": lambda t, x: t.searchsorted(
         t.tensor([-1.0, 0.0, 1.0]), x.detach(), right=True, out_int32=True
     ),
-    "searchsorted rows": lambda t, x: t.searchsorted(x.detach().sort(1)[0], x.detach()),
+    "searchsorted rows": lambda t, x: t.searchsorted(x.detach().sort(-1)[0], x.detach()),
     "searchsorted number": lambda t, x: t.searchsorted(t.tensor([-1.0, 0.0, 1.0]), 0.5),
     "bucketize": lambda t, x: t.bucketize(x.detach(), t.tensor([-1.0, 0.0, 1.0])),
     "isin": lambda t, x: t.isin(x.detach().round(), t.tensor([0.0, 1.0])),

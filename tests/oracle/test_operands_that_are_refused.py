@@ -18,6 +18,16 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "too long": lambda t, x: x.narrow(0, 2, 5),
     "median of bools": lambda t, x: (x > 1).median(),
     "median of bools along a dimension": lambda t, x: (x > 1).median(0),
+    "a number that is subtracted from": lambda t, x: t.rsub(2, x),
+    "negative relative tolerance": lambda t, x: t.isclose(x, x, rtol=-0.5),
+    "negative absolute tolerance": lambda t, x: t.isclose(x, x, atol=-0.5),
+    "tolerance that is no number": lambda t, x: t.allclose(x, x, float("nan")),
+    "extremes written in another dtype": lambda t, x: t.aminmax(x, out=(t.ones((), dtype=t.float64), t.ones(()))),
+    "a part written in another dtype": lambda t, x: t.slice_scatter(x, x[:1], 0, 0, 1, out=t.ones(3, dtype=t.int64)),
+    "pooled without channels": lambda t, x: t.nn.functional.adaptive_max_pool2d(x[None], (1, 1)),
+    "margins of no classes": lambda t, x: t.nn.functional.multilabel_margin_loss(x[:0], x[:0].long()),
+    "sparse window": lambda t, x: t.signal.windows.hann(3, layout=t.sparse_coo),
+    "window without coefficients": lambda t, x: t.signal.windows.general_cosine(3, a=None),
     "negative count": lambda t, x: t.nonzero_static(x, size=-1),
     "count that is no integer": lambda t, x: t.nonzero_static(x, size=2.5),
 }
@@ -43,6 +53,10 @@ FOUND: dict[str, Callable[[Any], Any]] = {
     "cube": lambda t: t.nonzero_static(t.arange(24).reshape(2, 3, 4).transpose(0, 2) % 5, size=9),
     "polygamma": lambda t: t.polygamma(1, t.tensor([float("inf"), 2.0])),
     "polygamma of order 3": lambda t: t.polygamma(3, t.tensor([float("inf"), 0.25])),
+    "start in a tensor": lambda t: t.arange(6).narrow(0, t.tensor(2), 3),
+    "dropout of a vector, not in training": lambda t: t.nn.functional.feature_alpha_dropout(t.arange(3.0), 0.5, False),
+    "normalised elsewhere": lambda t: t.nn.functional.normalize(t.ones(2, 3), out=t.empty(0, dtype=t.float64)),
+    "a part replaced elsewhere": lambda t: t.slice_scatter(t.zeros(3), t.ones(2), 0, 0, 2, out=t.empty(0)),
     "middle of a range": lambda t: t.arange(6).narrow(0, 6, 0),
 }
 
