@@ -18,7 +18,7 @@ import eagerjit as ej
 from eagerjit.compiled.fallback import JitWarning
 from eagerjit.dispatch import OPS
 
-MADE_OF_NUMBERS = {"arange", "filled", "linspace", "long_arange"}
+MADE_OF_NUMBERS = {"arange", "filled", "linspace", "long_arange", "triangle_indices"}
 """Ops that take no tensor, and so don't know of devices: the functions over them do."""
 NAMES = sorted(OPS.keys() - ELSEWHERE.keys() - MADE_OF_NUMBERS)
 

@@ -149,8 +149,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """How many singular values of each matrix are larger than rtol times the largest."""
-    tolerance = rtol.unsqueeze(-1) if isinstance(rtol, Tensor) else rtol
-    return norms.matrix_rank(_stack("matrix_rank", x), rtol=tolerance)
+    return norms.matrix_rank(_stack("matrix_rank", x), rtol=rtol)
 
 
 # -- systems and inverses ---------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def _cumprod_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any:
     if not mode.grad_mode() or g.dtype.is_complex:
         return routines.product_rule(g, out, x, dim)
     d = dimension(dim, g.ndim)
-    return products_before(x, d) * later_sums(x, g, d)
+    return products_before(x, d) * later_sums(x.double(), g.double(), d).to(g.dtype)
 
 
 def products_before(x: Any, dim: int) -> Any:

@@ -41,6 +41,20 @@ def test_products_of_zeros(name: str, values: list[float], order: int) -> None:
     same(ours, theirs)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_zeros_in_less_precision(name: str, dtype: str) -> None:
+    for values in ZEROS:
+        found = []
+        for t in (ej, torch):
+            x = t.tensor(values, dtype=getattr(t, dtype), requires_grad=True)
+            (first,) = t.autograd.grad(PRODUCTS[name](t, x).sum(), x, create_graph=True)
+            (second,) = t.autograd.grad((first * first).sum(), x)
+            found.append((first.detach().double().numpy(), second.double().numpy()))
+        for ours, theirs in zip(*found, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol={"float32": 1e-5, "float16": 1e-2, "bfloat16": 6e-2}[dtype])
+
+
 def test_products_of_zeros_compiled() -> None:
     compiled = ej.jit(lambda x: ej.autograd.grad(ej.autograd.grad(x.prod(), x, create_graph=True)[0].prod(), x)[0])
     plain = compiled.__wrapped__

@@ -107,7 +107,7 @@ def _note(work: Work, made: Sequence[gpu_kernels.InterpretedExecutable]) -> bool
 def _sums(kernel: loops.Kernel) -> bool:
     """Whether a kernel adds or multiplies several floats into one."""
     for s in loops.walk(kernel.body):
-        if isinstance(s, loops.Product | loops.Convolution):
+        if isinstance(s, loops.Product | loops.Convolution | loops.Matrices):
             return True
         if isinstance(s, loops.Along | loops.Init) and s.op in ("add", "mul") and s.dtype[0] in "bf":
             return True
