@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from eagerjit import overriding
 from eagerjit.fx.graph import Graph
 from eagerjit.fx.module import GraphModule
 from eagerjit.fx.node import Node, map_aggregate
@@ -89,6 +90,7 @@ class Tracer(TracerBase):
         """The graph of a Module's `forward`, or of a function; `concrete_args` are values instead of inputs."""
         if not callable(root):
             raise AssertionError(f"Expected FunctionType, got {type(root)}")
+        overriding.begin()  # else the first function that meets a proxy would be noted as what it was before
         self.root = root if isinstance(root, Module) else Module()
         function = type(root).forward if isinstance(root, Module) else root
         self.graph = Graph(self.root)

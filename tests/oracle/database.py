@@ -23,6 +23,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal import common_methods_invocations as database
 
+setattr(torch.backends, "__allow_nonbracketed_mutation_flag", True)  # importing it has forbidden flags to all
+
 database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
 DTYPES = "float32 complex128 bool uint8 int64 float16 bfloat16 complex64 int32 int8 int16 uint16 uint32 uint64".split()
