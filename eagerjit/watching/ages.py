@@ -50,10 +50,11 @@ class Ages:
         if key in self._fresh:
             return True
         if isinstance(value, np.ndarray):
-            # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
-            own = key not in self._made and (value.base is None or self.is_fresh(value.base))
-            young = own and self._only_young_know(value, at_least=1) and not self._is_held_unseen(value)
-            fresh = key in self._made or young
+            if value.base is not None:  # what shows memory is no older than what owns it
+                fresh = key in self._made or self.is_fresh(value.base)
+            else:  # an old dictionary that holds nothing but arrays and numbers is not known to the collector either
+                young = key not in self._made and self._only_young_know(value, at_least=1)
+                fresh = key in self._made or (young and not self._is_held_unseen(value))
         elif not gc.is_tracked(value):  # a class that it does not track is one of an extension's
             fresh = not isinstance(value, type) and self._only_young_know(value)
             fresh = fresh and (isinstance(value, _SEEN_OR_CONSTANT) or not self._is_held_unseen(value))

@@ -188,7 +188,7 @@ PROGRAMS: Table = {
     ],
     "torch.from_numpy": [
         call(lambda t, f, x: f(x.detach().numpy()), "ab", dtypes=NUMPYS, eager=READ),
-        call(lambda t, f, x: f(np.arange(6).reshape(2, 3)), "", eager="array from outside", on_gpu=False, **ONCE),
+        call(lambda t, f, x: f(np.arange(6, dtype=np.int32).reshape(2, 3)), "", **ONCE),
         call(lambda t, f, x: f([1, 2]), "", **ONCE),
         call(lambda t, f, x: f(np.array(["a"])), "", **ONCE),
         call(lambda t, f, x: f(np.arange(4)[::-1]), "", **ONCE),
