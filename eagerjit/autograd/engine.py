@@ -29,7 +29,7 @@ _SEQUENCES = (tuple, list)
 _CONSTANTS = frozenset({type(None), bool, int, float, str})
 _TENSORS = frozenset({Tensor, Parameter})  # those that need no look at what they derive from
 _sequence = operator.attrgetter("sequence")
-_expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain dictionaries: asked at every walk whether they are empty
+_expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
 
 
 def _edges(node: GradNode) -> tuple[list[Any], bool]:

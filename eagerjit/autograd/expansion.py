@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from eagerjit.autograd.node import GradNode
 from eagerjit.runtime import mode
@@ -22,8 +22,8 @@ Expand = Callable[[], Sequence[Tensor]]
 EXPANDED: WeakKeyDictionary[GradNode, Sequence[Tensor]] = WeakKeyDictionary()
 """What the results of a node that was taken apart are now."""
 
-GRADIENTS: WeakKeyDictionary[GradNode, tuple[GradNode, Expand, Expand]] = WeakKeyDictionary()
-"""For the node of a call's gradient: the call's node, and what makes the call's and the gradient's results again."""
+GRADIENTS: WeakSet[GradNode] = WeakSet()
+"""The nodes of calls' gradients; their ops have the call's node, and what makes both results again (`apart`)."""
 
 
 def current(tensor: Tensor) -> Tensor:
@@ -38,10 +38,10 @@ def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:
 
     Returns whether there were any.
     """
-    gradients = [n for n in nodes if n in GRADIENTS and (all_of_them or GRADIENTS[n][0] in EXPANDED)]
+    gradients = [n for n in nodes if n in GRADIENTS and (all_of_them or n.op.call_node in EXPANDED)]
     for gradient in sorted(gradients, key=lambda n: n.sequence):
-        call, again, gradient_again = GRADIENTS[gradient]
-        for node, make in ((call, again), (gradient, gradient_again)):
+        both: tuple[Expand, Expand] = gradient.op.apart
+        for node, make in zip((gradient.op.call_node, gradient), both, strict=True):
             if node not in EXPANDED:
                 first = mode.next_sequence()
                 with untraced():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd import engine
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, Expand
 from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
@@ -182,10 +182,12 @@ class CallOp(Compiled):
         finally:
             mode.set_grad_mode(before)
         if twice.outputs:
-            GradientOp(self, twice, keeps).connect(node, [*assumed, *begun.values()], found)
+            op = GradientOp(self, twice, keeps)
+            op.connect(node, [*assumed, *begun.values()], found)
             again = functools.partial(_results_again, self.differentiable, self.arguments)
             gradients = functools.partial(_gradients_again, node, self, present, assumed, begun, twice.outputs)
-            GRADIENTS[found[twice.outputs[0]]._node] = node, again, gradients  # type: ignore[index]  # just connected
+            op.apart = again, gradients
+            GRADIENTS.add(found[twice.outputs[0]]._node)  # type: ignore[arg-type]  # just connected
         for key, start in starts.items():
             if start is not None and key in found and key not in begun:
                 found[key] = start + found[key]
@@ -220,7 +222,12 @@ class CallOp(Compiled):
 
 
 class GradientOp(Compiled):
-    """The op of a node that is the gradient of a compiled call: it depends on values inside that call too."""
+    """The op of a node that is the gradient of a compiled call: it depends on values inside that call too.
+
+    `apart` makes the results of the plain call, and those of its gradient.
+    """
+
+    apart: tuple[Expand, Expand]
 
     def __init__(self, call: CallOp, twice: Twice, keeps: Sequence[Tensor]):
         super().__init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
+from eagerjit.autograd.expansion import GRADIENTS
 from eagerjit.compiled.fallback import JitWarning
 
 
@@ -89,3 +91,21 @@ def test_functions_of_tensors_compile_where_objects_are_frozen(frozen: None) -> 
     for _ in range(2):
         assert jitted(torch.ones(3, 2)).item() == layer(torch.ones(3, 2)).relu().sum().item()
     assert jitted.cache_info().compiles == 1 and jitted.cache_info().eager_calls == 0
+
+
+def test_gradients_with_a_history_in_the_grad_of_a_parameter_are_garbage_with_it() -> None:
+    """The parameter holds its gradient, and this what it was computed of: the parameter."""
+    cube = torch.jit(lambda x: (x * x * x).sum())
+
+    def step() -> weakref.ref[torch.Tensor]:
+        x = torch.ones(3, requires_grad=True)
+        cube(x).backward(create_graph=True)
+        x.grad.sum().backward(retain_graph=True)
+        assert x.grad.tolist() == [9.0, 9.0, 9.0]
+        return weakref.ref(x)
+
+    step()  # is recorded
+    before = len(GRADIENTS)
+    gone = step()
+    gc.collect()
+    assert gone() is None and len(GRADIENTS) == before
