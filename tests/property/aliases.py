@@ -11,20 +11,13 @@ memory a result begins is not: what a result views ends with the compiled call u
 
 from __future__ import annotations
 
-import argparse
-import linecache
-import os
 import random
-import sys
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import eagerjit
-from eagerjit.runtime import cpu
-from tests.property.programs import hasty_machine
-from tests.property.worlds import innermost
+from tests.property.scripts import innermost, loaded, search
 
 VIEWS = (
     (
@@ -163,14 +156,10 @@ def shown(tensors: Sequence[Any] | None) -> Any:
 
 def run(seed: int, library: Any, jit: Callable[[Any], Any], length: int = 6) -> Any:
     """What a script shows in a library."""
-    source = Generator(seed, length).source
-    name = f"aliases_{seed}.py"
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    scope: dict[str, Any] = {}
-    exec(compile(source, name, "exec"), scope)
+    script = loaded(f"aliases_{seed}", Generator(seed, length).source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return scope["script"](library, jit, shown)
+        return script(library, jit, shown)
 
 
 def difference(seed: int, length: int = 6) -> tuple[str | None, int, int]:
@@ -201,33 +190,5 @@ def innermost_of(a: Any, b: Any) -> str:
     return innermost(plain(a), plain(b))
 
 
-def main() -> None:
-    """Run scripts of consecutive seeds, and print those that differ."""
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--count", type=int, default=200)
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--length", type=int, default=6)
-    p.add_argument("--show", action="store_true", help="print the script of the first seed")
-    options = p.parse_args()
-    os.environ["EAGERJIT_CACHE"] = "0"
-    cpu._target_machine = hasty_machine
-    if options.show:
-        print(Generator(options.seed, options.length).source)
-    start, differing, served, plain = time.time(), 0, 0, 0
-    for seed in range(options.seed, options.seed + options.count):
-        try:
-            found, compiled, eager = difference(seed, options.length)
-        except Exception as error:
-            found, compiled, eager = f"broke: {error!r}", 0, 0
-        served, plain = served + compiled, plain + eager
-        if found is not None:
-            differing += 1
-            print(f"seed {seed}: {found[:700]}", flush=True)
-    print(
-        f"{options.count} scripts, {differing} differ, {served} versions compiled, {plain} plain calls, {time.time() - start:.0f} s"
-    )
-    sys.exit(bool(differing))
-
-
 if __name__ == "__main__":
-    main()
+    search(__doc__ or "", lambda seed, length: Generator(seed, length).source, difference, 6)

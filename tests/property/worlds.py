@@ -10,20 +10,12 @@ calls again; it runs twice (`tests.soundness.framework`), and everything that Py
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import linecache
-import os
 import random
-import sys
-import time
-import warnings
-from typing import Any
 
 import eagerjit as torch
-from eagerjit.runtime import cpu
 from eagerjit.utils.hooks import RemovableHandle as Handle
-from tests.property.programs import hasty_machine
+from tests.property.scripts import innermost, loaded, search
 from tests.soundness.framework import Run
 
 PRELUDE = """\
@@ -363,27 +355,14 @@ class Generator:
 
 def run(seed: int, jitted: bool, length: int = 5, calls: int = 7) -> Run:
     """The log of a script's run."""
-    source = Generator(seed, length, calls).source
-    name = f"world_{seed}.py"
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     Handle._numbers = itertools.count()
-    scope: dict[str, Any] = {"__name__": f"world_{seed}"}
-    exec(compile(source, name, "exec"), scope)
+    script = loaded(f"world_{seed}", Generator(seed, length, calls).source)
     try:
-        return Run(jitted)(scope["script"])
+        return Run(jitted)(script)
     finally:
         torch.set_grad_enabled(True)
         torch.set_default_dtype(torch.float32)
         torch.use_deterministic_algorithms(False)
-
-
-def innermost(a: Any, b: Any, path: str = "") -> str:
-    """Where two nested copies part."""
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        for i, (p, q) in enumerate(zip(a, b, strict=False)):
-            if p != q:
-                return innermost(p, q, f"{path}.{a[0] if i and isinstance(a[0], str) else ''}{i}")
-    return f"at {path}: eagerly {a!r}, jitted {b!r}"
 
 
 def difference(seed: int, length: int = 5, calls: int = 7) -> tuple[str | None, int, int]:
@@ -394,34 +373,5 @@ def difference(seed: int, length: int = 5, calls: int = 7) -> tuple[str | None, 
     return found, sum(i.hits for i in infos), sum(i.eager_calls for i in infos)
 
 
-def main() -> None:
-    """Run programs of consecutive seeds, and print those that differ."""
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--count", type=int, default=200)
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--length", type=int, default=5)
-    p.add_argument("--show", action="store_true", help="print the script of the first seed")
-    options = p.parse_args()
-    os.environ["EAGERJIT_CACHE"] = "0"
-    cpu._target_machine = hasty_machine
-    warnings.simplefilter("ignore")
-    if options.show:
-        print(Generator(options.seed, options.length).source[len(PRELUDE) :])
-    start, differing, served, plain = time.time(), 0, 0, 0
-    for seed in range(options.seed, options.seed + options.count):
-        try:
-            found, hits, eager = difference(seed, options.length)
-        except Exception as error:
-            found, hits, eager = f"broke: {error!r}", 0, 0
-        served, plain = served + hits, plain + eager
-        if found is not None:
-            differing += 1
-            print(f"seed {seed}: {found[:1500]}", flush=True)
-    print(
-        f"{options.count} scripts, {differing} differ, {served} calls compiled, {plain} plain, {time.time() - start:.0f} s"
-    )
-    sys.exit(bool(differing))
-
-
 if __name__ == "__main__":
-    main()
+    search(__doc__ or "", lambda seed, length: Generator(seed, length, 7).source[len(PRELUDE) :], difference, 5)

@@ -14,11 +14,9 @@ from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
-    TASKS,
     Launch,
     StatementKernel,
     TritonSource,
-    file_text,
     multiples,
     warps_for,
 )  # fmt: skip
@@ -330,11 +328,7 @@ class MatricesKernel(StatementKernel[Matrices]):
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file."""
-        writer = MatricesText(self.kernel, self.statement)
-        text = "\n".join(writer.body())
-        params = self.kernel.params + (TASKS,) * ("tasks" in text)
-        constants = tuple(c for c in ("ROWS", "COLUMNS", "WIDE") if c in text)
-        return (file_text(self.kernel, writer, params, constants, self.lines),)
+        return (self.file_as_named(MatricesText(self.kernel, self.statement), ("ROWS", "COLUMNS", "WIDE")),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many matrices of these sizes."""

@@ -15,11 +15,9 @@ from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, Shape, known
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
-    TASKS,
     Launch,
     StatementKernel,
     TritonSource,
-    file_text,
     multiples,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
@@ -168,11 +166,7 @@ class SearchKernel(StatementKernel[Search]):
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file."""
-        writer = SearchText(self.kernel, self.statement)
-        text = "\n".join(writer.body())
-        params = self.kernel.params + (TASKS,) * ("tasks" in text)
-        constants = tuple(c for c in ("TASKS", "LANES", "HALVINGS", "WIDE") if c in text)
-        return (file_text(self.kernel, writer, params, constants, self.lines),)
+        return (self.file_as_named(SearchText(self.kernel, self.statement), ("TASKS", "LANES", "HALVINGS", "WIDE")),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many values or lines of these sizes."""

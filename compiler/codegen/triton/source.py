@@ -115,6 +115,12 @@ class StatementKernel(ABC, Generic[Statement]):
         writer.body()
         return file_text(self.kernel, writer, (*self.kernel.params, *more), constants, self.lines)
 
+    def file_as_named(self, writer: KernelText, constants: tuple[str, ...]) -> TritonSource:
+        """The file of what a writer writes, with those of these constants, and the tasks, that it names."""
+        text = "\n".join(writer.body())
+        params = self.kernel.params + (TASKS,) * ("tasks" in text)
+        return file_text(self.kernel, writer, params, tuple(c for c in constants if c in text), self.lines)
+
     @abstractmethod
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, constants and grid for a number of tasks and these sizes."""
