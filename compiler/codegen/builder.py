@@ -236,6 +236,10 @@ class Builder:
         """A number of moderate size rounded to an integer, halves to even; the sign of a zero is any."""
         return self.intrinsic("roundeven", value)
 
+    def lowest_bits(self, whole: Value) -> Value:
+        """An i32 whose lowest 20 bits are those of a whole float; of a NaN any number."""
+        return self.freeze(self.convert("fptosi", whole, "i32"))
+
     def extreme(self, beyond: Value, a: Value, c: Value) -> Value:
         """c where it is beyond a or NaN: one instruction if c is known to be a number, as no NaN of a's is below it.
 

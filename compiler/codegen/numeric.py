@@ -82,9 +82,7 @@ def scale(x: Value, exponent: Value) -> Value:
     if b.width_bits == 512 and x.lanes and x.lanes % per_register == 0:
         return by_registers(_scale_instruction, per_register, x, exponent)
     bits, bias = (23, 127) if x.dtype == "f32" else (52, 1023)
-    # A NaN has no integer; frozen, it is any number, and the NaN in x decides.
-    whole = b.convert("fptosi", exponent, "i32")
-    whole = b.freeze(whole)
+    whole = b.lowest_bits(exponent)  # of a NaN any number: the NaN in x decides
     half = whole >> 1
     factors = []
     for part in (half, whole - half):

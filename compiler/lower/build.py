@@ -58,7 +58,7 @@ class Blocking:
 
 
 GPU = Blocking(
-    1024, flat=1024, columns=128, parts=1024, running=False, scratch=False, products=True, lines=False, beside=8
+    1024, flat=2048, columns=128, parts=1024, running=False, scratch=False, products=True, lines=False, beside=8
 )
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape, known
+from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
 from eagerjit.compiler.codegen.triton.product import CONSTANTS, PART_OF_TILE, gathered, shared_sum
 from eagerjit.compiler.codegen.triton.source import (
     COUNTERS,
@@ -62,8 +62,8 @@ class ConvolutionText(KernelText):
         m, n, k = (" * ".join(map(self.whole, parts)) for parts in axes)
         wide = "64" if s.dtype == "f64" else "32"
         for line in (
-            f"high = ({m} + ROWS - 1) // ROWS",
-            f"wide = ({n} + COLUMNS - 1) // COLUMNS",
+            f"high = {blocks_of(m, 'ROWS')}",
+            f"wide = {blocks_of(n, 'COLUMNS')}",
             "program = tl.program_id(0)",
             *(PART_OF_TILE if self.split else ()),
             "group = program // (high * wide)",

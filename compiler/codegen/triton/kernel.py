@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eagerjit.compiler.codegen.triton.mapping import blocks_of
 from eagerjit.compiler.codegen.triton.names import Axes, Name, memory_of
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.reductions import Accumulators
@@ -39,7 +40,7 @@ class KernelText(Accumulators):
         self.statements([s for s in self.kernel.body if s is not tasks])
         if self.shape.vectors == "grid":
             extent = next(s.stop for s in walk(tasks.body) if isinstance(s, Loop) and s.kind == "vector")
-            self.emit(f"blocks = ({extent} + LANES - 1) // LANES")
+            self.emit(f"blocks = {blocks_of(str(extent), 'LANES')}")
             self.emit("block = tl.program_id(0) % blocks")
             self.emit("program = tl.program_id(0) // blocks")
         else:

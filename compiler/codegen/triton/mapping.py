@@ -22,6 +22,11 @@ def known(size: int | str, sizes: Mapping[str, int]) -> int:
     return sizes[size] if isinstance(size, str) else size
 
 
+def blocks_of(extent: str, size: str) -> str:
+    """The text of how many blocks cover an extent, at least one: programs are divided by it, and 0 divides nothing."""
+    return f"tl.maximum(({extent} + {size} - 1) // {size}, 1)"
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a kernel's loops look like.

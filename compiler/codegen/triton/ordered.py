@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape, known, largest
+from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known, largest
 from eagerjit.compiler.codegen.triton.names import NONE, Axes, Name
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.source import (
@@ -55,7 +55,7 @@ class OrderedText(KernelText):
         self.statements(self.head)
         count, width = (str(self._bound(x)) for x in (self.entries_loop.stop, self.across.stop))
         self._lines(
-            f"blocks = ({width} + LANES - 1) // LANES",
+            f"blocks = {blocks_of(width, 'LANES')}",
             "block = tl.program_id(0) % blocks",
             "entry = tl.program_id(0) // blocks",
             "if WIDE:",

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.described import TURNED, factor_loads, of_factors, turned, wanted
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape, known
+from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
 from eagerjit.compiler.codegen.triton.names import Axes, Name
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.source import (
@@ -63,8 +63,8 @@ class ProductText(KernelText):
         p = self.product
         m, n, k = map(str, p.sizes)
         self._lines(
-            f"high = ({m} + ROWS - 1) // ROWS",
-            f"wide = ({n} + COLUMNS - 1) // COLUMNS",
+            f"high = {blocks_of(m, 'ROWS')}",
+            f"wide = {blocks_of(n, 'COLUMNS')}",
         )
         if self.part is Part.SEVERAL:
             tiles = " * ".join(["high", "wide", *(str(extent) for extent, *_ in p.batch)])

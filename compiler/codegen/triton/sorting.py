@@ -11,7 +11,7 @@ from functools import cached_property
 
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape, known
+from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.source import INT32, Launch, StatementKernel, TritonSource, multiples
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
@@ -35,7 +35,7 @@ class SortText(KernelText):
         s = self.statement
         self._functions()
         lines = [
-            f"blocks = ({s.extent} + LANES - 1) // LANES",
+            f"blocks = {blocks_of(str(s.extent), 'LANES')}",
             "block = tl.program_id(0) % blocks",
             "line = tl.program_id(0) // blocks",
             "if WIDE:",

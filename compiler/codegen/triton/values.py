@@ -74,6 +74,7 @@ class TritonBuilder(Builder):
         self.prefix = prefix
         self.uses_tables = False
         self.known: dict[tuple[str, str], Value] = {}
+        self.shifted: dict[str, Value] = {}
         self.indent = "    "
 
     def emit(self, line: str) -> None:
@@ -167,7 +168,16 @@ class TritonBuilder(Builder):
 
     def nearest(self, value: Value) -> Value:
         shifter = 1.5 * SHIFTER[value.dtype]
-        return (value + shifter) - shifter
+        shifted = value + shifter
+        rounded = shifted - shifter
+        self.shifted[rounded.text] = shifted
+        return rounded
+
+    def lowest_bits(self, whole: Value) -> Value:
+        shifted = self.shifted.get(whole.text)
+        if shifted is None:
+            return super().lowest_bits(whole)
+        return shifted.bitcast("i32") if whole.dtype == "f32" else self.convert("trunc", shifted.bitcast("i64"), "i32")
 
     def extreme(self, beyond: Value, a: Value, c: Value) -> Value:
         return self.select(beyond | c.is_nan(), c, a)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import TILE, Shape, known
+from eagerjit.compiler.codegen.triton.mapping import TILE, Shape, blocks_of, known
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
@@ -43,7 +43,7 @@ class WeightedText(KernelText):
         for name, both in (("add", "x + y"), ("larger", "tl.maximum(x, y)")):
             self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
         for line in (
-            f"blocks = ({s.columns} + LANES - 1) // LANES",
+            f"blocks = {blocks_of(str(s.columns), 'LANES')}",
             "block = tl.program_id(0) % blocks",
             "row = tl.program_id(0) // blocks * TASKS + tl.arange(0, TASKS)",
             "if WIDE:",
