@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
 from collections.abc import Callable
@@ -24,6 +25,8 @@ HEADS, LENGTH, FEATURES = 64, 4096, 128
 DRAWN = 1_000_003  # random numbers, of which inputs are made
 REPEATS = 5  # calls between two events
 COPY, PRODUCT = "copy of the chain's input", "matrix product, bfloat16"
+FLASH = "torch's flash kernel"
+"""What rows are compared with whose attention torch would otherwise leave to another of its kernels."""
 CALL, ADD = "queue a compiled call on 16 floats (host)", "queue an eager addition of 16 floats (host)"
 LIMIT = 110  # seconds of a library
 
@@ -69,6 +72,8 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
         "the same with bias and GELU, bfloat16": (linear, [square, square, square[1:]]),
         "causal attention, bfloat16": (attention, [heads] * 3),
         "the same with its gradients, bfloat16": (attention_gradients, [heads] * 4),
+        f"causal attention, bfloat16, {FLASH}": (attention, [heads] * 3),
+        f"the same with its gradients, bfloat16, {FLASH}": (attention_gradients, [heads] * 4),
     }  # fmt: skip
 
 
@@ -141,12 +146,23 @@ def seconds(rows: Rows, torch: Any, compiler: Any, name: str, device: str) -> fl
     call = function if plain else compiler(function)
     half = "bfloat16" in name
     tensors = unmoved(torch, [x.to(torch.bfloat16) if half else x for x in inputs(torch, shapes, device)])
-    if half:  # whose last bit is more than the others may differ by
-        call(*tensors)
-    else:
-        rows.check[name] = first_numbers(call(*tensors))
+    with chosen(torch, name):
+        first = call(*tensors)
+    if not half:  # whose last bit is more than the others may differ by
+        rows.check[name] = first_numbers(first)
+    del first
     event = partial(torch.cuda.Event, enable_timing=True)
-    return device_seconds(repeated(lambda: call(*tensors)), event) / REPEATS
+    with chosen(torch, name):
+        return device_seconds(repeated(lambda: call(*tensors)), event) / REPEATS
+
+
+def chosen(torch: Any, name: str) -> contextlib.AbstractContextManager[object]:
+    """Which kernel torch is to take for attention, where a row says so."""
+    if torch.__name__ != "torch" or FLASH not in name:
+        return contextlib.nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    return sdpa_kernel(SDPBackend.FLASH_ATTENTION)
 
 
 def first_numbers(result: Any) -> list[float]:

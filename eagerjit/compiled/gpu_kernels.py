@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import linecache
 import os
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -221,16 +223,25 @@ def reports(trace: Trace, architecture: int) -> list[GpuKernelReport]:
 
 
 def binary(launch: Launch, architecture: int) -> compiler.Binary:
-    """The machine code of a launch's kernel."""
+    """The machine code of a launch's kernel, the same for kernels that differ in number and the user's lines alone."""
     source = launch.source
+    compiler.written(source.text)  # for its reader
+    name = _NUMBER.sub("k_", source.name)
+    _, text = _COMMENT.sub("", source.text).split("\n", 1)
+    text = f'"""{name}"""\n' + re.sub(rf"\b{source.name}\b", name, text)
+    types, constants = tuple(launch.signature.items()), tuple(launch.constants.items())
+    how = launch.warps, launch.aligned, source.contract, launch.stages
+    return _binary(text, name, types, constants, architecture, *how)
+
+
+_NUMBER, _COMMENT = re.compile(r"^k\d+_"), re.compile(r"^ +# .*\n", re.MULTILINE)
+
+
+@lru_cache(maxsize=1024)
+def _binary(
+    text: str, name: str, types: tuple[tuple[str, str], ...], constants: tuple[tuple[str, int], ...], *how: Any
+) -> compiler.Binary:
+    architecture, warps, aligned, contract, stages = how
     return compiler.compile(
-        source.text,
-        source.name,
-        launch.signature,
-        launch.constants,
-        architecture,
-        launch.warps,
-        launch.aligned,
-        contract=source.contract,
-        stages=launch.stages,
+        text, name, dict(types), dict(constants), architecture, warps, aligned, contract=contract, stages=stages
     )

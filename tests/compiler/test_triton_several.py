@@ -11,9 +11,10 @@ import eagerjit as torch
 from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import several
 from eagerjit.compiler.lower import several as lowering
+from eagerjit.compiler.lower.build import GPU
 from eagerjit.jit import jit
 
-SHAPES = [(7, 5), (5,), (1500,), (3, 700), (1,), (40, 40), (2, 3, 4)]
+SHAPES = [(7, 5), (5,), (1500,), (3, 1700), (1,), (40, 40), (2, 3, 4)]
 OPTIMIZERS = {
     "adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1),
     "adam": lambda p: torch.optim.Adam(p, lr=1e-2, amsgrad=True),
@@ -55,7 +56,7 @@ def test_an_optimizer_is_one_launch(name: str, far: bool, monkeypatch: pytest.Mo
         actual = trained(OPTIMIZERS[name], lambda step: jit(step, fullgraph=True))
     assert [a.tobytes() for a in actual] == [e.tobytes() for e in expected]
     found = [launch for m in made for launch in m.launched if "start" in launch.source.text]
-    assert found and {launch.programs for launch in found} == {sum(-(-int(np.prod(s)) // 1024) for s in SHAPES) - 1}
+    assert found and {launch.programs for launch in found} == {sum(-(-int(np.prod(s)) // GPU.flat) for s in SHAPES) - 1}
 
 
 def test_few_arguments_make_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:

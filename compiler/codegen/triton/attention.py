@@ -324,20 +324,19 @@ class AttentionKernel(StatementKernel[Attention]):
 def blocks(kind: str, dtype: str, dim: int, architecture: int, described: bool) -> tuple[int, int, int, int]:
     """(rows, keys, warps) of a block for heads of so many features, and steps that are loaded ahead.
 
-    More steps ahead would take the room of another program, or registers: without these tensor cores wait for each
-    product of a step before they begin the next. Where the GPU itself loads blocks there are registers for more; sums
-    of gradients are added in the same order whatever the block is.
+    More steps ahead would take the room of another program, or registers. Where the GPU itself loads blocks, small ones
+    were fastest on an H100: while one program's tensor cores wait for its exponentials, another's are busy.
     """
     if dtype == "f64":
         return 16, 16, 4, 3
     if dtype == "f32":
         return (64, 32, 4, 3) if dim <= 64 else (32, 32, 4, 3) if dim <= 128 else (16, 16, 4, 3)
+    if described and dim <= 128:
+        return 64, 64, 4, (3 if dim > 64 else 2) if kind == "forward" else 2 if kind == "query" or dim > 64 else 1
     if kind == "forward" and architecture >= FIRST and dim > 64:
         return (128, 128, 8, 2) if dim <= 128 else (128, 64, 8, 2)
     if kind == "forward":
         return (128, 64, 8, 3) if dim <= 128 else (64, 32, 4, 2)
     if kind == "query":
         return (64, 64, 4, 3) if dim <= 64 else (64, 64, 4, 2) if dim <= 128 else (64, 32, 8, 2)
-    if described and 64 < dim <= 128:
-        return 64, 64, 4, 2
     return (64, 64, 4, 3) if dim <= 64 else (32, 128, 8, 2) if dim <= 128 else (32, 64, 8, 2)

@@ -14,7 +14,7 @@ from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.mapping import Shape, index_names
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES, is_plain
-from eagerjit.compiler.loops import Index, Kernel, Let, Load, Loop, walk
+from eagerjit.compiler.loops import Index, Kernel, Let, Load, Loop, Stmt, walk
 
 Axes = frozenset[str]
 NONE: Axes = frozenset()
@@ -28,6 +28,17 @@ class Name:
     dtype: str
     axes: Axes = NONE
     number: int | float | bool | None = None
+
+
+def readers(body: Sequence[Stmt]) -> dict[str, set[int]]:
+    """The numbers of the vector loops that read each memory."""
+    found: dict[str, set[int]] = {}
+    vectors = (s for s in walk(body) if isinstance(s, Loop) and s.kind == "vector")
+    for number, loop in enumerate(vectors):
+        for s in loop.body:
+            if isinstance(s, Load):
+                found.setdefault(s.param, set()).add(number)
+    return found
 
 
 class KernelValues:
@@ -49,9 +60,7 @@ class KernelValues:
         self.accumulators: dict[str, tuple[str, str, Axes]] = {}
         self.vector: Loop | None = None
         self.steps = 0
-        vectors = [s for s in walk(kernel.body) if isinstance(s, Loop) and s.kind == "vector"]
-        read = [(s.param, number) for number, loop in enumerate(vectors) for s in loop.body if isinstance(s, Load)]
-        self.readers = {param: {n for other, n in read if other == param} for param, _ in read}
+        self.readers = readers(kernel.body)
 
     # -- text ---------------------------------------------------------------------------------------------------------
 

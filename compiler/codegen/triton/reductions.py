@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from eagerjit.compiler.codegen.accumulate import COMBINE, neutral
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.names import NONE, Axes, KernelValues, Name
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES
+from eagerjit.compiler.loops import Finish
+
+LOG2E = math.log2(math.e)
+
+
+def _power(exponent: str) -> str:
+    """The text of e to the power of a number."""
+    return f"tl.exp2(({exponent}) * {LOG2E!r})"
 
 
 class Accumulators(KernelValues):
@@ -87,6 +97,26 @@ class Accumulators(KernelValues):
         if dtype in HALVES and op in ("add", "mul"):
             return operations.rounded(text, dtype)
         return f"{text} != 0" if dtype == "bool" else text
+
+    def rescale(self, maximum: str, total: str, value: Name) -> None:
+        """One more value of a row whose maximum and sum of exponentials are found at once (`one_pass.py`).
+
+        Nothing is taken off where the maximum is infinite, of no value yet or of an infinite one.
+        """
+        top, least, kept, mask = f"{maximum}_top", f"{maximum}_least", self.typed(value), self.mask(frozenset("ti"))
+        if mask:
+            self.emit(f"{maximum}_new = tl.where({mask}, {self.argument(value)}, float('-inf'))")
+            kept = f"{maximum}_new"
+        self.emit(f"{top} = tl.maximum({maximum}, {kept}, propagate_nan=tl.PropagateNan.ALL)")
+        self.emit(f"{least} = tl.where(tl.abs({top}) == float('inf'), 0.0, {top})")
+        self.emit(f"{total} = {total} * {_power(f'{maximum} - {least}')} + {_power(f'{kept} - {least}')}")
+        self.emit(f"{maximum} = {top}")
+
+    def finish_scaled(self, finish: Finish, maximum: str, less: Name) -> None:
+        """The sum of such a row: every lane's was taken over that lane's maximum."""
+        total = finish.accumulator
+        self.emit(f"{total} = {total} * {_power(f'{maximum} - {self.typed(less)}')}")
+        self.finish(finish.name, total, finish.dtype)
 
     def _combine_parts(self) -> None:
         """The results of a task's programs, in their order, as lanes of the one that comes last."""
