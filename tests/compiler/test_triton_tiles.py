@@ -39,6 +39,11 @@ def test_large_products_have_large_tiles_and_thin_ones_are_split() -> None:
             tile = choose(m, n, k, 1, "bf16", False, architecture)
             programs = -(-m // tile.rows) * -(-n // tile.columns) * tile.split
             assert tile.split > 1 and programs > gpu(architecture).processors // 3
+    for choice in (choose(768, 768, 8192, 1, "bf16"), choose(3072, 768, 8192, 1, "bf16")):
+        assert choice.split == 1 and choice.rows * choice.columns <= 64 * 128, "parts of a sum cost more than waiting"
+    assert choose(8192, 768, 3072, 1, "bf16") == Tile(64, 256, 64, 4, 4), "128 x 256 would keep half of a round idle"
+    assert choose(4096, 4096, 4096, 1, "f32", True) == Tile(256, 128, 32, 8, 4)
+    assert choose(4096, 4096, 4096, 1, "f32", True, 80).rows == 128
     tile = choose(768, 768, 65536, 1, "bf16", addressed=True)
     assert tile.rows * tile.columns <= 128 * 128 and tile.split > 1
     best = ranked(512, 512, 512, 1, "f32", False, 90, 4)
