@@ -180,11 +180,18 @@ def _torch() -> dict[str, Callable[[], float]]:
     }
 
 
+def has_gpu() -> bool:
+    """Whether this machine has one."""
+    from eagerjit.runtime.gpu.devices import available
+
+    return available()
+
+
 def device_name() -> str:
     """The GPU and its driver."""
-    from eagerjit.runtime.gpu.devices import available, platform
+    from eagerjit.runtime.gpu.devices import platform
 
-    if not available():
+    if not has_gpu():
         return "no GPU"
     version = platform().driver.integer("cuDriverGetVersion")
     return f"{platform().device(0).properties.name}, driver for CUDA {version // 1000}.{version % 1000 // 10}"

@@ -1,14 +1,17 @@
 """Benchmarks on a GPU within a given time, the most important first; what is known is written whenever a process ends.
 
-    python -m benchmarks.gpu_all [--seconds N] [--output FOLDER] NAME...
+    python -m benchmarks.gpu_all [--seconds N] [--output FOLDER] [--cache FOLDER] NAME...
+    python -m benchmarks.gpu_all --compile [--seconds N] --cache FOLDER NAME...
 
-Before anything is measured, kernels are compiled, by as many processes as there are cores: eagerjit's for an idle
-device. A library that fails, takes too long or finds no time left is named in the table, and costs none of the others.
+With --compile nothing is measured, but kernels are compiled into the cache, by as many processes as there are cores:
+eagerjit's for an idle device, which needs no GPU, and torch.compile's where there is one. A library that fails, takes
+too long or finds no time left is named in the table, and costs none of the others.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -18,15 +21,19 @@ import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from benchmarks import harness, report
+from benchmarks import gpu, harness, report
 from benchmarks.harness import Rows
 
 NAMES = ("gpu_kernels", "gpu", "gpu_models")
-PREPARED = {"gpu_kernels": ("eagerjit",), "gpu_models": ("eagerjit", "eagerjit eager", "torch.compile"), "gpu": ()}
+PREPARED = {
+    "gpu_kernels": ("eagerjit", "torch.compile"), "gpu_models": ("eagerjit", "eagerjit eager", "torch.compile"),
+    "gpu": (),
+}  # fmt: skip
 """Who compiles ahead. With CUDA graphs the kernels are the same."""
 AT_ONCE = 3  # processes that share the device's memory while they compile
-SHARE = 0.3  # of the time, for compiling ahead
+BESIDE = 3  # processes that start while one measures
 LEAST = 5.0  # seconds without which nothing is begun
 
 
@@ -44,13 +51,12 @@ class Budget:
 def prepare(names: Sequence[str], environment: dict[str, str], budget: Budget) -> list[str]:
     """Compile ahead; what did not work, which is compiled later instead."""
     on_device = threading.Semaphore(AT_ONCE)
-    end = time.monotonic() + SHARE * budget.seconds
 
     def run(name: str, peer: str, phase: str) -> str:
         idle = peer.startswith("eagerjit")
         own = {**environment, harness.PREPARE: "idle" if idle else "device"}
         with threading.Semaphore() if idle else on_device:
-            limit = end - time.monotonic()
+            limit = budget.left
             rows = harness.attempt(name, peer, phase, own, limit) if limit > LEAST else Rows(failed={"": "no time"})
         return "; ".join(f"{name}, {peer}, {phase}, {row}: {why}" for row, why in rows.failed.items())
 
@@ -59,8 +65,9 @@ def prepare(names: Sequence[str], environment: dict[str, str], budget: Budget) -
         for name in names
         for phase in harness.load(name).PHASES
         for peer in PREPARED[name]
-        if harness.is_installed(peer)
+        if harness.is_installed(peer) and (peer.startswith("eagerjit") or gpu.has_gpu())
     ]
+    jobs.sort(key=lambda job: not job[1].startswith("eagerjit"))  # the device may be busy with something else at first
     with ThreadPoolExecutor(max(2, harness.CORES - 2)) as pool:
         return [problem for problem in pool.map(lambda job: run(*job), jobs) if problem]
 
@@ -87,26 +94,35 @@ def attempts(name: str, peer: str, phase: str, environment: dict[str, str], limi
 
 
 def measure(name: str, environment: dict[str, str], budget: Budget, output: Path) -> None:
-    """Run a benchmark, network by network where there are several, and write what is known after each process."""
+    """Run a benchmark, network by network where there are several, and write what is known after each process.
+
+    Processes of several networks start beside each other, and measure one after the other (`harness.alone`).
+    """
     module = harness.load(name)
     before = harness.machine()
     missing = {peer: "not installed" for peer in module.PEERS if not harness.is_installed(peer)}
     found = {peer: [Rows()] for peer in module.PEERS if peer not in missing}
-    for phase in module.PHASES:
-        for peer, (rows,) in found.items():
-            print(f"{budget.left:4.0f} s left: {name}, {peer}, {phase}", file=sys.stderr, flush=True)
-            new = attempts(name, peer, phase, environment, min(module.LIMIT, budget.left))
-            if "" in new.failed:
-                new.failed[phase] = new.failed.pop("")
-            rows |= new
-            found[peer] = [rows]
+    writing = threading.Lock()
+
+    def run(phase: str, peer: str) -> dict[str, Any]:
+        print(f"{budget.left:4.0f} s left: {name}, {peer}, {phase}", file=sys.stderr, flush=True)
+        new = attempts(name, peer, phase, environment, min(module.LIMIT, budget.left))
+        if "" in new.failed:
+            new.failed[phase] = new.failed.pop("")
+        with writing:
+            found[peer][0] |= new
             shown = {peer: [Rows(dict(r.numbers), r.check, dict(r.failed))] for peer, (r,) in found.items()}
             for other, row in harness.differing(shown):
                 shown[other][0].numbers.pop(row, None)
                 shown[other][0].failed[row] = "another result than the others'"
             record = harness.record(module, before, shown, dict(missing))
             report.save(record, output, picture=False)
-    report.save(record, output)
+            return record
+
+    jobs = [(phase, peer) for phase in module.PHASES for peer in found]
+    with ThreadPoolExecutor(BESIDE if len(module.PHASES) > 1 else 1) as pool:
+        records = [future.result() for future in [pool.submit(run, *job) for job in jobs]]
+    report.save(records[-1], output)
 
 
 def main() -> None:
@@ -114,12 +130,20 @@ def main() -> None:
     parser.add_argument("names", nargs="+", choices=NAMES)
     parser.add_argument("--seconds", type=float, default=520.0, help="for all of it")
     parser.add_argument("--output", type=Path, default=report.RESULTS, help="folder for the results")
+    parser.add_argument("--cache", type=Path, help="folder for what is compiled, instead of one that is deleted")
+    parser.add_argument("--compile", action="store_true", help="only compile")
     options = parser.parse_args()
     budget = Budget(options.seconds)
-    with tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True) as cache:
-        environment = harness.environment(Path(cache))
-        problems = prepare(options.names, environment, budget)
-        print(f"{budget.left:4.0f} s left: compiled ahead", *problems, sep="\n", file=sys.stderr, flush=True)
+    with contextlib.ExitStack() as stack:
+        kept = options.cache
+        if kept is None:
+            made = tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True)
+            kept = Path(stack.enter_context(made))
+        kept.mkdir(parents=True, exist_ok=True)
+        environment = {**harness.environment(kept), harness.LOCK: str(kept / "lock")}
+        if options.compile:
+            print(*prepare(options.names, environment, budget), sep="\n", file=sys.stderr, flush=True)
+            return
         failed = False
         for name in options.names:
             try:

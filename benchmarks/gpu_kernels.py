@@ -121,11 +121,10 @@ def measure(peer: str, phase: str, device: str = "cuda") -> Rows:
 
 
 def prepare(peer: str, phase: str) -> Rows:
-    """Compile what is measured, on an idle device."""
-    import eagerjit
-
-    compiler, rows = compilers(eagerjit)[peer], Rows()
-    each(rows, {name: partial(seconds, rows, eagerjit, compiler, name, "cuda") for name in cases(eagerjit)})
+    """Compile what is measured: for eagerjit on an idle device, for others on the one that there is."""
+    torch = importlib.import_module("eagerjit" if peer.startswith("eagerjit") else "torch")
+    compiler, rows = compilers(torch)[peer], Rows()
+    each(rows, {name: partial(seconds, rows, torch, compiler, name, "cuda") for name in cases(torch)})
     return rows
 
 

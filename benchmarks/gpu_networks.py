@@ -230,8 +230,8 @@ BUILD: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def build(name: str, torch: Any, sizes: Sizes, device: str) -> Any:
-    """The network on a device, with the same parameters in every library."""
+def build(name: str, torch: Any, sizes: Sizes) -> Any:
+    """The network, with the same parameters in every library."""
     network = BUILD[name](torch, sizes)
     generator = np.random.default_rng(0)
     with torch.no_grad():
@@ -244,7 +244,7 @@ def build(name: str, torch: Any, sizes: Sizes, device: str) -> Any:
                 spread = 0.02 if is_table else (1 / np.prod(shape[1:])) ** 0.5
                 value = spread * generator.standard_normal(shape, dtype=np.float32)
             parameter.copy_(torch.from_numpy(value))
-    return network.to(device)
+    return network
 
 
 def batch(name: str, sizes: Sizes) -> tuple[np.ndarray, ...]:
@@ -263,11 +263,21 @@ def batch(name: str, sizes: Sizes) -> tuple[np.ndarray, ...]:
     return images, generator.integers(0, sizes.classes, sizes.batch)
 
 
+Drawn = tuple[Any, tuple[np.ndarray, ...]]
+
+
+def draw(name: str, torch: Any, sizes: Sizes) -> Drawn:
+    """The network and its batch, on the host."""
+    return build(name, torch, sizes), batch(name, sizes)
+
+
 def make_step(
-    name: str, torch: Any, sizes: Sizes, device: str, compiler: Callable[..., Any] | None, whole: bool
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    name: str, torch: Any, sizes: Sizes, device: str, compiler: Callable[..., Any] | None, whole: bool,
+    drawn: Drawn | None = None,
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:  # fmt: skip
     """The training step, compiled where a compiler is given (`whole`: all of it in one), and its batch."""
-    network, functional = build(name, torch, sizes, device), torch.nn.functional
+    (network, arrays), functional = drawn or draw(name, torch, sizes), torch.nn.functional
+    network = network.to(device)
     make = torch.optim.SGD if name not in ("NCF", "GNMT", "GPT-2") else torch.optim.Adam
     options = {"lr": 1e-3, "momentum": 0.9} if make is torch.optim.SGD else {"lr": 1e-4}
     optimizer = make(network.parameters(), **options)
@@ -291,5 +301,5 @@ def make_step(
         update()
         return loss
 
-    given = tuple(torch.from_numpy(array).to(device) for array in batch(name, sizes))
+    given = tuple(torch.from_numpy(array).to(device) for array in arrays)
     return (compiler(step) if compiler is not None and whole else step), given

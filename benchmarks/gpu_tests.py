@@ -15,17 +15,23 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import ROOT
 from benchmarks.report import RESULTS
 
+FIRST = "test_gpu_machine.py"
+"""The file that takes all of the device's memory, and is alone there."""
 LAST = ("test_gpu_op_table.py", "test_examples.py", "test_device_programs.py")
 """Files that take long, the first and the last go through whole tables: shares of the time that is left."""
-SHARES = (0.45, 0.4, 1.0)
+SHARES = (0.4, 0.2, 1.0)
+BESIDE = 6
+"""Other files that run beside each other."""
 LIMIT = 60.0
 """Seconds of any other file."""
 GRACE = 12.0
@@ -39,6 +45,13 @@ def files() -> list[Path]:
     marked = re.compile(r"^@pytest\.mark\.gpu|marks=pytest\.mark\.gpu", re.MULTILINE)
     found = [path for path in (ROOT / "tests").rglob("test_*.py") if marked.search(path.read_text())]
     return sorted(found, key=lambda path: (path.name in LAST and LAST.index(path.name) + 1, path))
+
+
+def groups(found: Sequence[Path]) -> list[list[Path]]:
+    """Files that may run at a time, in the order in which they do."""
+    first = [file for file in found if file.name == FIRST]
+    last = [[file] for file in found if file.name in LAST]
+    return [first, [file for file in found if file.name != FIRST and file.name not in LAST], *last]
 
 
 def run(file: Path, limit: float) -> dict[str, Any]:
@@ -105,16 +118,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
     options = parser.parse_args(arguments)
     end = time.monotonic() + options.seconds
-    results: dict[str, dict[str, Any]] = {}
-    for file in files():
+    results: dict[str, dict[str, Any]] = {str(file.relative_to(ROOT)): {} for file in files()}
+    writing = threading.Lock()
+
+    def examine(file: Path) -> None:
         left = end - time.monotonic() - GRACE
         limit = left * SHARES[LAST.index(file.name)] if file.name in LAST else min(LIMIT, left)
-        name = str(file.relative_to(ROOT))
         if left < GRACE:
-            results[name] = {**dict.fromkeys(COUNTS, 0), "problem": "no time left", "failures": [], "said": ""}
+            found = {**dict.fromkeys(COUNTS, 0), "problem": "no time left", "failures": [], "said": ""}
         else:
-            results[name] = run(file, limit)
-        write(results, options.output)
+            found = run(file, limit)
+        with writing:
+            results[str(file.relative_to(ROOT))] = found
+            write({name: result for name, result in results.items() if result}, options.output)
+
+    for group in groups(files()):
+        with ThreadPoolExecutor(BESIDE) as pool:
+            list(pool.map(examine, group))
     print("\n".join(summary(results)[:60]), flush=True)
     return int(any(r["problem"] or r["failed"] or r["errors"] for r in results.values()))
 

@@ -16,6 +16,7 @@ This file imports no library, for its own import must not be counted as anyone's
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import importlib.util
 import json
@@ -29,7 +30,7 @@ import threading
 import time
 import timeit
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -41,6 +42,7 @@ MARK = "RESULT "
 BUSY = 0.7  # load average above which the numbers are not to be trusted
 SKIP = "BENCHMARK_SKIP"  # rows that are known, or have ended a process before, as JSON
 ENDED = "the process ended"
+LOCK = "BENCHMARK_LOCK"  # a file; who has locked it measures, and has a device to itself
 PREPARE = "BENCHMARK_PREPARE"  # set where a process only compiles: "idle", for a device that does nothing, or "device"
 LIMIT = 900  # seconds; a library that takes longer is reported as failed
 
@@ -237,6 +239,18 @@ def machine() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "load_average": os.getloadavg()[0],
     }
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Within the context no other process of the benchmark is within it: others that run beside this one wait."""
+    path = os.environ.get(LOCK)
+    if path is None:
+        yield
+        return
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def each(rows: Rows, cases: dict[str, Callable[[], float]]) -> None:

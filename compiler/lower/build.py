@@ -54,7 +54,7 @@ class Blocking:
 
     def chunk(self, rows: sizes.Expr) -> sizes.Expr:
         """Rows that one partial result of a column reduction covers."""
-        return sizes.maximum(COLUMN_CHUNK // 4, blocks_of(rows, self.parts)) if self.parts else COLUMN_CHUNK
+        return sizes.maximum(COLUMN_CHUNK // 8, blocks_of(rows, self.parts)) if self.parts else COLUMN_CHUNK
 
 
 GPU = Blocking(

@@ -142,11 +142,18 @@ def test_tf32_is_a_choice(allowed: None) -> None:
     assert found == [True, False]
 
 
+@pytest.mark.parametrize(("dtype", "count"), [(torch.bfloat16, 2), (torch.float32, 1)], ids=["halves", "floats"])
+def test_what_takes_longer_than_a_product_of_halves_is_a_kernel_of_its_own(dtype: Any, count: int) -> None:
+    x = torch.ones(16, 16, dtype=dtype)
+    assert len(launches(lambda x, w: Function.gelu(x @ w, approximate="tanh"), x, x)) == count
+    assert len(launches(lambda x, w: torch.relu(x @ w) + x, x, x)) == 1
+
+
 def test_machine_code_of_a_large_product_with_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tile of a large product: tensor cores, loads ahead, and no register of what follows in memory."""
     x = torch.ones(16, 16, dtype=torch.bfloat16)
     monkeypatch.setattr(product, "choose", lambda *sizes: choose(8192, 8192, 8192, 1, "bf16"))
-    (large,) = launches(lambda x, w, b: Function.gelu(Function.linear(x, w, b), approximate="tanh"), x, x, x[0])
+    (large,) = launches(lambda x, w, b: Function.leaky_relu(Function.linear(x, w, b)).clamp(-2, 3) + x, x, x, x[0])
     assert (large.constants["ROWS"], large.constants["COLUMNS"], large.constants["PART"]) == (128, 256, 32)
     found = gpu_kernels.binary(large, 90)
     assert [word in found.ptx for word in ("wgmma.mma_async", "cp.async.cg.shared.global")] == [True, True]

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.described import FIRST, MATRICES, block_load, of_attention, wanted
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
+from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import INT32, Launch, StatementKernel, TritonSource, multiples
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, gpu, power_of_two
@@ -61,7 +61,7 @@ class AttentionText(KernelText):
         """The kernel's lines without its head."""
         extent, size = (self.keys, "KEYS") if self.statement.kind == "key_value" else (self.rows, "ROWS")
         self._lines(
-            f"blocks = {blocks_of(extent, size)}",
+            f"blocks = ({extent} + {size} - 1) // {size} + ({extent} == 0)  # at least one, which does nothing",
             "block = tl.program_id(0) % blocks" if size == "KEYS" else "block = blocks - 1 - tl.program_id(0) % blocks",
             "head = tl.program_id(0) // blocks",
             "if WIDE:",
