@@ -2,7 +2,7 @@
 # The tests that need a GPU and the benchmarks on it, straight from the checkout, with nothing to install:
 #   benchmarks/gpu.sh [folder for the results]
 # It takes LIMIT seconds, 530 unless given. CACHE is a folder of what is compiled, which saves time where it is full;
-#   python -m benchmarks.gpu_all --compile --cache FOLDER gpu_kernels gpu_models
+#   python -m benchmarks.gpu_all gpu_kernels gpu_models --compile --cache FOLDER
 # fills one on any machine with Triton. The tables come last; the tests' own output is in gpu_tests.txt beside the results.
 cd "$(dirname "$0")/.." || exit 1
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
@@ -23,7 +23,7 @@ left() { echo $((limit - SECONDS)); }
 # What takes the host's time first: tests, and compiling what is measured afterwards.
 "$python" -m benchmarks.gpu_timeline --prepare &
 pictures=$!
-"$python" -m benchmarks.gpu_all --compile --seconds $((limit * 3 / 10)) --cache "$cache" gpu_kernels gpu_models &
+"$python" -m benchmarks.gpu_all gpu_kernels gpu_models --compile --seconds $((limit * 3 / 10)) --cache "$cache" &
 compiling=$!
 timeout -k 5 $((limit * 3 / 10 + 10)) "$python" -m benchmarks.gpu_tests --seconds $((limit * 3 / 10)) --output "$output"
 tests=$?
@@ -32,12 +32,12 @@ kill "$pictures" 2>/dev/null  # it is done, or takes too long
 
 # Tables are written whenever something is known: those of a run that was ended too.
 rm -f "$output"/gpu_kernels.md "$output"/gpu.md "$output"/gpu_models.md
-"$python" -m benchmarks.gpu_all --seconds $(($(left) / 3)) --cache "$cache" --output "$output" gpu_kernels gpu
+"$python" -m benchmarks.gpu_all gpu_kernels gpu --seconds $(($(left) / 3)) --cache "$cache" --output "$output"
 benchmarks=$?
 timeout 60 "$python" -m benchmarks.gpu_timeline --output "$output"
 timeline=$?
 [ $timeline = 124 ] && echo "no pictures of ResNet-50: they took too long"
-"$python" -m benchmarks.gpu_all --seconds $(($(left) - 10)) --cache "$cache" --output "$output" gpu_models
+"$python" -m benchmarks.gpu_all gpu_models --seconds $(($(left) - 10)) --cache "$cache" --output "$output"
 models=$?
 
 cat "$output/gpu.md" "$output/gpu_kernels.md" "$output/gpu_models.md"

@@ -19,7 +19,7 @@ from eagerjit.runtime.gpu.devices import available
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import gpu_all, gpu_kernels, gpu_models, gpu_tests, gpu_timeline, harness
+from benchmarks import gpu, gpu_all, gpu_kernels, gpu_models, gpu_tests, gpu_timeline, harness
 from benchmarks.harness import Rows
 from benchmarks.idle import compile_nothing, idle, preparing
 from tests.test_gpu_networks import THIN
@@ -94,15 +94,23 @@ def test_one_failure_costs_nothing_else(tmp_path: Path, monkeypatch: pytest.Monk
             raise KeyboardInterrupt
         return Rows({phase: 0.5}, {phase: [2.0 if (peer, phase) == ("eagerjit", "AlexNet") else 1.0]})
 
-    calls = attempts(monkeypatch, measure)
+    attempts(monkeypatch, measure)
     with pytest.raises(KeyboardInterrupt):
         run_all(monkeypatch, tmp_path)
     record = json.loads((tmp_path / "gpu_models.json").read_text())  # what was known before the end
     assert record["missing"]["torch, NCF"] == "CUDA out of memory" and "NCF" not in record["medians"]["torch"]
     assert record["missing"]["eagerjit, AlexNet"] == "another result than the others'"
     assert {*record["medians"]["eagerjit eager"]} == {*gpu_models.SIZES}
-    assert {how for how, peer, _ in calls if peer.startswith("eagerjit")} == {"idle", ""}
-    assert {how for how, peer, _ in calls if peer == "torch.compile"} == {"device", ""}
+
+
+def test_what_is_compiled_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = attempts(monkeypatch, lambda peer, phase: Rows())
+    monkeypatch.setattr(gpu, "has_gpu", lambda: True)
+    monkeypatch.setattr(sys, "argv", ["gpu_all", "gpu_models", "gpu", "--compile", "--cache", str(tmp_path / "kept")])
+    gpu_all.main()
+    assert (tmp_path / "kept").is_dir() and {*gpu_models.SIZES} == {phase for _, _, phase in calls}
+    assert {how for how, peer, _ in calls if peer.startswith("eagerjit")} == {"idle"}
+    assert {how for how, peer, _ in calls if peer == "torch.compile"} == {"device"}
     assert not any(how for how, peer, _ in calls if peer == "torch")
 
 
