@@ -51,7 +51,7 @@ class Assembler(Placement):
 
     def run(self) -> Compiled:
         """The Program and its kernels."""
-        steps = self._in_phases(self.scheduler.run())
+        steps = self._in_phases(self.steps)
         stored = self._stored(steps)
         self._read_leaves()
         self._choose_overwritten(steps)

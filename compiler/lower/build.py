@@ -32,6 +32,7 @@ class Blocking:
     running   whether a sum over a long row is taken in chunks
     scratch   whether a task has memory of its own for values that it needs again
     products  whether matrix products are kernels
+    again     whether kernels compute what they could read again, where that moves fewer bytes
     lines     whether tasks are numbered so that consecutive ones read what lies beside each other
     beside    parts of one result, of equal sizes, that a kernel writes at most
     """
@@ -43,6 +44,7 @@ class Blocking:
     running: bool = True
     scratch: bool = True
     products: bool = False
+    again: bool = False
     lines: bool = True
     beside: int = 1
 
@@ -58,8 +60,9 @@ class Blocking:
 
 
 GPU = Blocking(
-    1024, flat=2048, columns=128, parts=1024, running=False, scratch=False, products=True, lines=False, beside=8
-)
+    1024, flat=2048, columns=128, parts=1024, running=False, scratch=False, products=True, again=True, lines=False,
+    beside=8,
+)  # fmt: skip
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 
 

@@ -10,6 +10,7 @@ A group's loops run over `dims` (sizes above 1, outermost first). Its nodes are
 
 from __future__ import annotations
 
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 
 from eagerjit.compiler import sizes
@@ -24,6 +25,7 @@ from eagerjit.compiler.shapes import Shape
 class Group:
     """One kernel in the making.
 
+    again   values that are computed wherever they are read, whatever kernel computes what they are made of
     apart   nothing joins it
     phase   the sizes that it needs are known from then on
     needs   a bit set of the steps it depends on
@@ -37,6 +39,7 @@ class Group:
     columns: set[Node] = field(default_factory=set)
     total: set[Node] = field(default_factory=set)
     rows: sizes.Expr | None = None
+    again: Collection[Node] = ()
     apart: bool = False
     phase: int = 0
     needs: int = 0
@@ -48,13 +51,17 @@ class Group:
         self.nodes.append(node)
         self.cost += node.op.cost
 
+    def made(self, node: Node) -> bool:
+        """Whether the kernel computes a value of other values, at whatever places."""
+        return node in self.full or node in self.row or node.op.family == "view" or node in self.again
+
     def level(self, node: Node, known: dict[Node, int]) -> int:
         """The first of a row's loops in which a value can be computed: after how many reductions, one on the other."""
         found = known.get(node)
         if found is None:
             if node in self.row and node.op.family == "reduction":
                 found = self.level(node.inputs[0], known) + 1
-            elif node in self.full or node in self.row or node.op.family == "view":
+            elif self.made(node):
                 found = max((self.level(i, known) for i in node.inputs), default=0)
             else:
                 found = 0
@@ -184,6 +191,32 @@ def in_memory(nodes: list[Node], inline: dict[Node, bool]) -> None:
         if is_inline(base, known):
             if not is_uniform(base.base):
                 inline[base.base] = False
+
+
+def everywhere(nodes: list[Node], again: Collection[Node], inline: dict[Node, bool]) -> None:
+    """Values that are computed wherever they are read need no memory, nor do views of them; others do as before."""
+    for node in nodes:
+        is_inline(node, inline)
+    for node in nodes:
+        if node in again or (node.op.family == "view" and node.base in again):
+            inline[node] = True
+
+
+def ends(node: Node, computed: Container[Node]) -> list[Node]:
+    """The computed nodes and inputs that a value is made of, through views and inlined nodes, each once."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    stack = [node]
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in computed or value.op.family == "argument":
+            found.append(value)
+        else:
+            stack += reversed(value.inputs)
+    return found
 
 
 def joined_again(graph: Graph) -> set[Node]:

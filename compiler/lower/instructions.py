@@ -10,6 +10,7 @@ from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.lower.emit import Failures
 from eagerjit.compiler.lower.memory_order import in_order, turned
 from eagerjit.compiler.lower.prepare import prepared
+from eagerjit.compiler.lower.recomputed import recomputed
 from eagerjit.compiler.lower.schedule import Scheduler
 from eagerjit.compiler.lower.tables import tables
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
@@ -30,6 +31,13 @@ class Instructions:
         self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
         """For every size that is measured in the course of the call the phase from which on it is known."""
         self.scheduler = Scheduler(self.graph, self.known_from, apart, stored)
+        self.steps = self.scheduler.run()
+        if blocking.again and not trace.checks:
+            self.trace, again = recomputed(self.trace, self.scheduler, self.steps)
+            if again:
+                self.graph = self.trace.graph
+                self.scheduler = Scheduler(self.graph, self.known_from, apart, stored, again)
+                self.steps = self.scheduler.run()
         self.failures = Failures(self.trace.checks)
         self.prologues: list[list[tuple[int, ...]]] = [[] for _ in range(len(self.trace.questions) + 1)]
         self.slot_phase: dict[int, int] = {}

@@ -9,7 +9,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.emit import Amount, Argument, Number, Pointer, Scratch, Temporary
-from eagerjit.compiler.lower.groups import Group, HostStep, Region, Step
+from eagerjit.compiler.lower.groups import Group, HostStep, Region, Step, ends
 from eagerjit.compiler.lower.instructions import Instructions
 from eagerjit.compiler.lower.memory import Plan, Request, plan
 from eagerjit.compiler.ops import indexing, views
@@ -56,20 +56,8 @@ class Placement(Instructions):
         return [n for n in self._ends(node) if n in self.scheduler.step_of]
 
     def _ends(self, node: Node) -> list[Node]:
-        """The computed nodes and inputs that a value is made of, each once."""
-        found: list[Node] = []
-        seen: set[Node] = set()
-        stack = [node]
-        while stack:
-            value = stack.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            if value in self.scheduler.step_of or value.op.family == "argument":
-                found.append(value)
-            else:
-                stack += reversed(value.inputs)
-        return found
+        """The computed nodes and inputs that a value is made of."""
+        return ends(node, self.scheduler.step_of)
 
     def _last(self, node: Node) -> Node:
         """The last of the values that follow each other in a result's memory."""

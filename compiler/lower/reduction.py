@@ -127,7 +127,7 @@ class RowKernel:
             dear = self.blocking.scratch and price(node) > RECOMPUTE
             if node in full and self.level(node) < phase and (node in self.stored or dear):
                 self.kept.add(node)
-            elif node in full or node.op.family == "view":
+            elif self.group.made(node) and node not in self.group.row:
                 for i in node.inputs:
                     walk(i, phase, seen)
 

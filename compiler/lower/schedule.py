@@ -19,6 +19,8 @@ from eagerjit.compiler.lower.groups import (
     Library,
     Region,
     Step,
+    ends,
+    everywhere,
     in_memory,
     is_inline,
     joined_again,
@@ -38,9 +40,15 @@ MAX_COST = 600
 class Scheduler:
     """Builds the steps of a graph."""
 
-    def __init__(self, graph: Graph, known_from: Mapping[str, int], apart: Collection[Node], tables: Collection[Node]):
-        """Elementwise nodes that are `apart` have kernels of their own; `tables` lie in memory."""
-        self.graph, self.apart = graph, apart
+    def __init__(
+        self, graph: Graph, known_from: Mapping[str, int], apart: Collection[Node], tables: Collection[Node],
+        again: Collection[Node] = (),
+    ):  # fmt: skip
+        """Elementwise nodes that are `apart` have kernels of their own; `tables` lie in memory.
+
+        Those to be computed `again` are so wherever they are read.
+        """
+        self.graph, self.apart, self.again = graph, apart, again
         self.phase = phases(graph, known_from)
         self.steps: dict[int, Step] = {}
         self.step_of: dict[Node, int] = {}
@@ -51,6 +59,8 @@ class Scheduler:
         self._count = 0
         self._order = {n: i for i, n in enumerate(graph.nodes)}
         in_memory(graph.nodes, self.inline)
+        if again:
+            everywhere(graph.nodes, again, self.inline)
 
     def run(self) -> list[Step]:
         """The steps in an order in which each finds what it needs."""
@@ -128,7 +138,7 @@ class Scheduler:
         self._count += 1
 
     def _new_group(self, node: Node, shape: Shape, why: str) -> Group:
-        group = Group(self._count, without_ones(shape), phase=self.phase.get(node, 0))
+        group = Group(self._count, without_ones(shape), again=self.again, phase=self.phase.get(node, 0))
         group.reasons.append(why)
         self._new_step(group, node)
         group.take(node)
@@ -237,7 +247,8 @@ class Scheduler:
             why = self._join_reduction(node, group)
             if not why:
                 return
-        group = Group(self._count, without_ones(node.inputs[0].type.shape), phase=self.phase.get(node, 0))
+        shape = without_ones(node.inputs[0].type.shape)
+        group = Group(self._count, shape, again=self.again, phase=self.phase.get(node, 0))
         group.reasons.append(why)
         self._new_step(group, node)
         group.take(node)
@@ -356,18 +367,7 @@ class Scheduler:
         return any(self._roots(i) & finished for n in reader.nodes for i in n.inputs)
 
     def _roots(self, node: Node) -> set[Node]:
-        found: set[Node] = set()
-        seen: set[Node] = set()
-        stack = [node]
-        while stack:
-            value = stack.pop()
-            if value not in seen:
-                seen.add(value)
-                if value in self.step_of:
-                    found.add(value)
-                else:
-                    stack += value.inputs
-        return found
+        return {n for n in ends(node, self.step_of) if n in self.step_of}
 
     def _still_reaches(self, node: Node, group: Group) -> bool:
         if node.op.family == "reduction":
