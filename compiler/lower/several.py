@@ -1,4 +1,4 @@
-"""One launch for kernels that do the same to different tensors, as an optimizer's step does: for GPUs."""
+"""One launch for kernels that do the same to different tensors, as an optimizer's step or sums of columns: for GPUs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import Built
-from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
+from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
 from eagerjit.compiler.lower.placement import Work
 
 MOST_PARAMS = 400
@@ -19,13 +19,14 @@ MOST_BETWEEN = 16
 
 @dataclass(slots=True)
 class Part:
-    """One piece of work: the memory that it writes and all that it uses; its kernel and text where it may be joined."""
+    """One piece of work: the memory that it writes and all that it uses; where it may be joined its kernel, and what
+    those that join it have in common."""
 
     work: Work
     written: set[Argument]
     used: set[Argument]
-    flat: Built | None = None
-    text: str = ""
+    built: Built | None = None
+    common: tuple[object, ...] = ()
 
     def apart(self, other: Part) -> bool:
         """Whether neither reads or writes what the other one writes."""
@@ -43,11 +44,11 @@ def merged(work: list[Work], phase: Callable[[Work], int], memory: Callable[[Nod
         first, *rest = rest
         run = [first]
         between: list[Part] = []
-        for place, part in enumerate(rest if first.flat is not None else ()):
-            room = (len(run) + 1) * (len(first.flat.kernel.params) + 1) <= MOST_PARAMS  # type: ignore[union-attr]
+        for place, part in enumerate(rest if first.built is not None else ()):
+            room = (len(run) + 1) * (len(first.built.kernel.params) + 1) <= MOST_PARAMS  # type: ignore[union-attr]
             if len(between) > MOST_BETWEEN or not room or phase(part.work) != phase(first.work):
                 break
-            if part.text == first.text and all(map(part.apart, between)) and all(map(part.apart, run)):
+            if part.common == first.common and all(map(part.apart, between)) and all(map(part.apart, run)):
                 run.append(part)
             else:
                 between.append(part)
@@ -68,22 +69,42 @@ def _part(work: Work, memory: Callable[[Node], Node]) -> Part:
         results: set[Argument] = {Pointer(memory(node)) for node in work.results}
         return Part(work, results, results | {Pointer(memory(node)) for node in work.reads})
     written, used = set(map(whole, _written(built))), set(map(whole, built.arguments))
-    if not _is_flat(built):
+    vector = _vector_loop(built)
+    if vector is None:
         return Part(work, written, used)
-    flat = _with_extent(built)
-    return Part(work, written, used, flat, loops.body_text(flat.kernel))
+    if isinstance(vector.start, str):
+        flat = _with_extent(built)
+        return Part(work, written, used, flat, (loops.body_text(flat.kernel),))
+    if not _finishes(built):
+        return Part(work, written, used)
+    # Tasks share a block: of equal sizes it is the same for all, and so is the order of a sum.
+    amounts = [a for a in built.arguments if isinstance(a, Amount)]
+    return Part(work, written, used, built, (loops.body_text(built.kernel), built.tasks, *amounts))
 
 
-def _is_flat(built: Built) -> bool:
-    """Whether a kernel computes numbers from numbers, block by block of one index."""
+def _vector_loop(built: Built) -> loops.Loop | None:
+    """The one loop within a kernel's tasks, if it has no other and checks nothing.
+
+    It starts at a name where tasks are blocks of one index.
+    """
     tasks = next((s for s in built.kernel.body if isinstance(s, loops.Loop) and s.kind == "tasks"), None)
     if tasks is None or built.temporaries or built.scratch != 0:
-        return False
+        return None
     statements = list(loops.walk(built.kernel.body))
-    vectors = [s for s in statements if isinstance(s, loops.Loop) and s is not tasks]
-    if any(isinstance(s, loops.Check | loops.Init | loops.Product) for s in statements):
-        return False
-    return len(vectors) == 1 and vectors[0].kind == "vector" and isinstance(vectors[0].start, str)
+    inner = [s for s in statements if isinstance(s, loops.Loop) and s is not tasks]
+    if len(inner) != 1 or any(isinstance(s, loops.Check | loops.Product) for s in statements):
+        return None
+    reduces = any(isinstance(s, loops.Init) for s in statements)
+    return None if inner[0].kind != "vector" or (reduces and inner[0].start != 0) else inner[0]
+
+
+def _finishes(built: Built) -> bool:
+    """Whether a kernel combines partial results, of which there are few."""
+    statements = list(loops.walk(built.kernel.body))
+    read = {s.param for s in statements if isinstance(s, loops.Load)}
+    pairs = zip(built.kernel.params, built.arguments, strict=True)
+    partial = all(isinstance(a, Temporary) for p, a in pairs if p.name in read)
+    return partial and any(isinstance(s, loops.Init) for s in statements)
 
 
 def _with_extent(built: Built) -> Built:
@@ -111,7 +132,7 @@ def _written(built: Built) -> set[Argument]:
 
 def _joined(run: list[Part]) -> list[Work]:
     """One kernel for all: arguments that they share stay one, the others are numbered."""
-    members = [part.flat for part in run if part.flat is not None]
+    members = [part.built for part in run if part.built is not None]
     if len(members) < 2:
         return [part.work for part in run]
     first = members[0]

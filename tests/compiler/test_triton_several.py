@@ -1,4 +1,4 @@
-"""Kernels that do the same to several tensors in one launch: optimizers, against eager steps bit for bit."""
+"""Kernels that do the same to several tensors in one launch: optimizers against eager steps, sums against their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import eagerjit as torch
 from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import several
 from eagerjit.compiler.lower import several as lowering
-from eagerjit.compiler.lower.build import GPU
 from eagerjit.jit import jit
 
 SHAPES = [(7, 5), (5,), (1500,), (3, 1700), (1,), (40, 40), (2, 3, 4)]
@@ -56,7 +55,8 @@ def test_an_optimizer_is_one_launch(name: str, far: bool, monkeypatch: pytest.Mo
         actual = trained(OPTIMIZERS[name], lambda step: jit(step, fullgraph=True))
     assert [a.tobytes() for a in actual] == [e.tobytes() for e in expected]
     found = [launch for m in made for launch in m.launched if "start" in launch.source.text]
-    assert found and {launch.programs for launch in found} == {sum(-(-int(np.prod(s)) // GPU.flat) for s in SHAPES) - 1}
+    blocks = sum(-(-int(np.prod(s)) // gpu_kernels.GPU.flat) for s in SHAPES)
+    assert found and {launch.programs for launch in found} == {blocks - 1}
 
 
 def test_few_arguments_make_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +73,48 @@ def test_few_arguments_make_several_launches(monkeypatch: pytest.MonkeyPatch) ->
         assert all(r._data.tobytes() == e._data.tobytes() for r, e in zip(results, double(*tensors), strict=True))
         launched.append(len(names(made)))
     assert launched == [1, 3]
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+def test_sums_of_columns_are_finished_together(far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three sums of one kernel, in parts: what combines the parts is one launch, of the same bits."""
+    x, y = (torch.tensor(np.random.default_rng(n).normal(size=(200, 70))).float() for n in (4, 5))
+
+    def sums(x: Any, y: Any) -> list[Any]:
+        z = (x * y).tanh()
+        return [z.sum(0), (z * x).sum(0), (z * y).sum(0)]
+
+    if far:
+        monkeypatch.setattr(several, "INT32", 0)
+    results, launched = [], []
+    for most in (400, 0):
+        monkeypatch.setattr(lowering, "MOST_PARAMS", most)
+        with gpu_kernels.interpreted() as made:
+            results.append([r._data for r in jit(sums, fullgraph=True)(x, y)])
+        launched.append([launch.programs for m in made for launch in m.launched])
+    assert list(map(len, launched)) == [2, 4] and launched[0][1] == sum(launched[1][1:])
+    for together, alone, eager in zip(*results, sums(x, y), strict=True):
+        assert together.tobytes() == alone.tobytes()
+        np.testing.assert_allclose(together, eager._data, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_of_everything_are_finished_together() -> None:
+    """The sum of a mean, and of how many it is the mean."""
+    random = np.random.default_rng(6)
+    given = torch.tensor(random.normal(size=(20000, 3))).float(), torch.tensor(random.integers(0, 3, 20000))
+    with gpu_kernels.interpreted() as made:
+        loss = jit(torch.nn.functional.cross_entropy, fullgraph=True)(*given)
+    np.testing.assert_allclose(loss._data, torch.nn.functional.cross_entropy(*given)._data, rtol=1e-5)
+    assert sum("finish" in name for name in names(made)) == 1
+
+
+def test_sums_of_other_sizes_are_finished_apart() -> None:
+    """Their parts are as many as there are rows for: the order of a sum is that of its own sizes."""
+    given = [torch.ones(rows, 70) for rows in (200, 200, 300)]
+    with gpu_kernels.interpreted() as made:
+        results = jit(lambda *given: [x.sum(0) for x in given], fullgraph=True)(*given)
+    assert [r._data.tolist() for r in results] == [[float(len(x))] * 70 for x in given]
+    assert sum("finish" in name for name in names(made)) == 3
 
 
 def test_what_depends_on_each_other_stays_apart() -> None:

@@ -147,8 +147,8 @@ class TritonKernel:
         source = self.sources[2 if split > 1 else 1 if several else 0]
         shape = source.shape
         constants = {"WIDE": int(largest(self.kernel, tasks, sizes) >= INT32)}
-        lanes = self._lanes(shape, length)
-        rows = self._rows(shape, lanes, tasks) if shape.tiled else 1
+        lanes = self.lanes(shape, length)
+        rows = self.rows(shape, lanes, tasks) if shape.tiled else 1
         if "LANES" in source.constants:
             constants["LANES"] = lanes
         if "TASKS" in source.constants:
@@ -179,7 +179,8 @@ class TritonKernel:
             return 1
         return max(min(-(-2 * FULL // max(tasks, 1)), length // (4 * STEP)), 1)
 
-    def _lanes(self, shape: Shape, length: int | None) -> int:
+    def lanes(self, shape: Shape, length: int | None) -> int:
+        """Elements of a block along the vector loops, whose end is known to be `length` or not."""
         if length is None:
             return power_of_two(self.flat) if self.structure.flat else STEP
         if shape.vectors == "loop":
@@ -188,7 +189,8 @@ class TritonKernel:
         most = WHOLE if shape.vectors == "whole" else 256 if shape.kept else 32 if self._transposes else TILE
         return min(power_of_two(length), most)
 
-    def _rows(self, shape: Shape, lanes: int, tasks: int) -> int:
+    def rows(self, shape: Shape, lanes: int, tasks: int) -> int:
+        """Tasks of a block."""
         if shape.vectors == "loop":
             return 1
         most = 128 if self.structure.extent == 1 else max(TILE // lanes, 1)
