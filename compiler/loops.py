@@ -247,7 +247,7 @@ class Attention:
 
     q, k, v and what else there is of mask, out, lse, g, delta, dq, dk and dv are matrices, or columns of numbers, of
     every head: `memory` has for each its name here, its parameter, the steps along its two dimensions and along
-    `batch`. `sizes` are rows, keys, and features of q and of v. Results are contiguous.
+    `batch`. `sizes` are rows, keys, and features of q and of v.
     """
 
     kind: str

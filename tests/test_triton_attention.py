@@ -119,6 +119,52 @@ def test_jitted(name: str, blocks: None) -> None:
     assert not any(m.program.calls for m in made)
 
 
+def apart(x: Any) -> Any:
+    return attend(*(part.view(2, 20, 3, 8).transpose(1, 2) for part in x.split(24, 2))).transpose(1, 2)
+
+
+def reshaped(x: Any, w: Any) -> Any:
+    return apart(x).reshape(2, 20, 24) @ w
+
+
+def made_contiguous(x: Any, w: Any) -> Any:
+    return apart(x).contiguous().view(2, 20, 24) @ w
+
+
+@pytest.mark.parametrize("call", [reshaped, made_contiguous])
+def test_results_lie_in_the_order_in_which_they_are_used(call: Any, blocks: None) -> None:
+    """Heads side by side again, of the result and of gradients, without a copy."""
+    arguments = [real(2, 20, 72), real(24, 7)]
+    run = with_gradients(call)
+    with gpu_kernels.interpreted() as made:
+        actual = jit(run, fullgraph=True)(*arguments)
+    assert [close(a, e) for a, e in zip(actual, run(*arguments), strict=True)] == [True] * 3
+    names = [launch.source.name for m in made for launch in m.launched]
+    assert not [name for name in names if "copy" in name] and kernels(made) == KERNELS
+
+
+def changed(q: Any, k: Any, v: Any) -> Any:
+    out = attend(q, k, v)
+    rows = out.transpose(1, 2).flatten(2)
+    out[:, 1] = 3.0
+    return rows, out
+
+
+def in_two_orders(q: Any, k: Any, v: Any) -> Any:
+    out = attend(q, k, v)
+    return out.transpose(1, 2).flatten(2) * 2.0, out.permute(1, 0, 2, 3).flatten(1), out.exp().sum(-1), out[:, 0] + 1.0
+
+
+@pytest.mark.parametrize(
+    "call", [changed, in_two_orders, lambda q, k, v: (out := attend(q, k, v), out.transpose(1, 2).flatten(2) + 1.0)]
+)
+def test_results_that_are_used_in_other_orders_too(call: Any, blocks: None) -> None:
+    arguments = heads(20)
+    with gpu_kernels.interpreted():
+        actual = jit(call, fullgraph=True)(*arguments)
+    assert all(close(a, e) for a, e in zip(actual, call(*arguments), strict=True))
+
+
 def test_indices_of_64_bits(blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "INT32", 0)
     test_jitted("mask of heads", blocks)

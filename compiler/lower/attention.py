@@ -11,6 +11,7 @@ from eagerjit.compiler.lower.build import Built, Parameters
 from eagerjit.compiler.lower.emit import Argument, Pointer
 from eagerjit.compiler.lower.libraries import ATTENTION_INPUTS, ATTENTION_RESULTS
 from eagerjit.compiler.ops.host import TENSOR
+from eagerjit.compiler.shapes import Shape, contiguous_strides
 
 KINDS = {"out": "forward", "lse": "forward", "dq": "query", "dk": "key_value", "dv": "key_value"}
 """The kernel that computes a result."""
@@ -30,6 +31,13 @@ def _name(node: Node) -> str:
     return ATTENTION_RESULTS[node.attributes["function"]][node.attributes["result"]]
 
 
+def _strides(result: Node) -> Shape:
+    """Those of a result's dimensions in the order in which attention has them."""
+    own = contiguous_strides(result.type.shape)
+    order = result.attributes.get("order", range(len(own)))
+    return tuple(stride for _, stride in sorted(zip(order, own, strict=True), key=lambda pair: pair[0]))
+
+
 def _kernel(name: str, kind: str, results: Sequence[Node], out: Callable[[Node], Argument]) -> Built:
     known = Parameters()
     first = results[0]
@@ -39,12 +47,12 @@ def _kernel(name: str, kind: str, results: Sequence[Node], out: Callable[[Node],
     places = [(n, v, (place := layout(v)).strides, Pointer(place.root, place.offset)) for n, v in values.items()]
     pointers = {n: known.memory(pointer, v.dtype.short) for n, v, _, pointer in places}
     pointers |= {_name(node): known.memory(out(node), node.dtype.short) for node in results}
+    lies = [(n, strides) for n, _, strides, _ in places] + [(_name(node), _strides(node)) for node in results]
     memory = []
-    for n, _, strides, _ in places:
+    for n, strides in lies:
         cut = -1 if n in NUMBERS else -2
         steps = (*strides[cut:], *strides[:cut]) if cut == -2 else (strides[-1], 0, *strides[:-1])
         memory.append((n, pointers[n], tuple(map(known.amount, steps))))
-    memory += [(_name(node), pointers[_name(node)], ()) for node in results]
     query, key, value = (values[n].type.shape for n in "qkv")
     extents = (query[-2], key[-2], query[-1], value[-1])
     causal, scale = entries[-2:]

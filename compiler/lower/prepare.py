@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from eagerjit.compiler.ir import Node, TensorType, rebuild
+from eagerjit.compiler.ir import Graph, Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.gathers import picked, picks
 from eagerjit.compiler.lower.libraries import is_attention
@@ -38,12 +38,18 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
     replaced: dict[Node, Node] = {}
     nodes: list[Node] = []
     results = set(trace.graph.results())
+    orders = _orders(trace.graph) if narrow else {}
     for node in trace.graph.nodes:
         current = with_inputs(node, replaced)
+        if _repeats(current) and node not in results:
+            replaced[node] = current.inputs[0]
+            continue
         if _is_copy(current):
             nodes += _copied(current)
         elif _is_empty(current):
             nodes += _identity(current)
+        elif node in orders:
+            nodes += _turned(current, orders[node])
         elif narrow and picks(current):
             nodes += picked(current, results)
         elif narrow and current.op is linear.matmul:
@@ -78,6 +84,42 @@ def _reads_in_order(node: Node) -> bool:
 def _is_copy(node: Node) -> bool:
     """Whether this is a reshape of memory that cannot be viewed in the new shape."""
     return node.op.family == "view" and layout(node).root is node
+
+
+def _orders(graph: Graph) -> dict[Node, tuple[int, ...]]:
+    """Results of attention that are copied to have their dimensions in another order, and that order.
+
+    Kernels write them in it, and what else reads them, as no copy has to, reads them as they lie then.
+    """
+    users = graph.users() if any(map(is_attention, graph.nodes)) else {}
+    found: dict[Node, tuple[int, ...]] = {}
+    for node in filter(is_attention, graph.nodes):
+        for view in users[node]:
+            if view.op is views.permute and view.attributes["dims"][-1] == len(node.shape) - 1:
+                if any(_is_copy(user) or _is_same(user) for user in users[view]):
+                    found.setdefault(node, view.attributes["dims"])
+    kept = set(graph.results())
+    return {node: order for node, order in found.items() if node not in kept}
+
+
+def _is_same(node: Node) -> bool:
+    """Whether this is a copy in row-major order."""
+    return node.op is elementwise.cast and node.dtype == node.inputs[0].dtype
+
+
+def _repeats(node: Node) -> bool:
+    """Whether this copies a result that lies in row-major order since it has been turned."""
+    return _is_same(node) and "order" in node.inputs[0].base.attributes and is_contiguous(node.inputs[0])
+
+
+def _turned(node: Node, order: tuple[int, ...]) -> Iterator[Node]:
+    """Attention's result in this order, and a view of it in its own."""
+    shape = tuple(node.shape[d] for d in order)
+    attributes = {**node.attributes, "shape": shape, "order": order}
+    made = Node(node.op, node.inputs, attributes, TensorType(node.dtype, shape), node.source)
+    yield made
+    back = tuple(sorted(range(len(order)), key=order.__getitem__))
+    yield Node(views.permute, (made,), {"dims": back}, node.type, node.source)
 
 
 def _copy(value: Node, source: str | None = None) -> Node:

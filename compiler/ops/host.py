@@ -25,11 +25,13 @@ def _type(*inputs: TensorType, dtype: DType, shape: Shape, **attributes: Any) ->
 
 
 def _reference(
-    *arrays: np.ndarray, function: str, arguments: tuple[Any, ...], result: int, dtype: DType, **attributes: Any
-) -> np.ndarray:
+    *arrays: np.ndarray, function: str, arguments: tuple[Any, ...], result: int, dtype: DType,
+    order: tuple[int, ...] | None = None, **attributes: Any,
+) -> np.ndarray:  # fmt: skip
     values = iter(arrays)
     made = FUNCTIONS[function](*(_value(e, values) for e in arguments))
-    return np.asarray(made[result] if isinstance(made, tuple) else made, dtype.numpy)
+    found = np.asarray(made[result] if isinstance(made, tuple) else made, dtype.numpy)
+    return found if order is None else found.transpose(order)
 
 
 def _value(entry: Any, arrays: Iterator[np.ndarray]) -> Any:
@@ -50,7 +52,7 @@ host = declare(
         "host",
         _type,
         _reference,
-        "Result number `result` of a Python function; nodes that differ in that alone are one call.",
+        "Result `result` of a Python function, its dimensions in an `order`; nodes that differ in those are one call.",
         cost=1000,
     )
 )

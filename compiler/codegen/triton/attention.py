@@ -86,18 +86,10 @@ class AttentionText(KernelText):
                 self._lines(f"head{d} = {rest} % {extent}", f"rest{d} = {rest} // {extent}")
                 rest = f"rest{d}"
         for name, (param, steps) in self.memory.items():
-            terms = [f"{place} * {steps[2 + d]}" for d, place in self.places.items() if steps] or ["0"]
-            start = f"{name}_start"
             if self.described and name in MATRICES:
                 continue
-            if steps:
-                self.emit(f"{start} = {param} + ({' + '.join(terms)})")
-            elif name in ("out", "dq"):
-                self.emit(f"{start} = {param} + head * ({self.rows} * {'VALUES' if name == 'out' else 'FEATURES'})")
-            elif name in ("dk", "dv"):
-                self.emit(f"{start} = {param} + head * ({self.keys} * {'FEATURES' if name == 'dk' else 'VALUES'})")
-            else:
-                self.emit(f"{start} = {param} + head * {self.rows}")
+            terms = [f"{place} * {steps[2 + d]}" for d, place in self.places.items()] or ["0"]
+            self.emit(f"{name}_start = {param} + ({' + '.join(terms)})")
 
     def _tile(self, name: str, index: str, limit: str, edge: bool, turned: bool = False) -> str:
         """Rows of a matrix, all their features; `turned`: as columns."""
@@ -209,14 +201,16 @@ class AttentionText(KernelText):
         self._store("out", "i", "out", self.rows)
         if "lse" in self.memory:
             number = f"tl.where(none, {INFINITY}, (best + tl.log2(total)) * {1 / LOG2E!r})"
-            self.emit(f"tl.store(lse_start + i, {number}, mask=i < {self.rows})")
+            self.emit(f"tl.store(lse_start + i * {self.memory['lse'][1][0]}, {number}, mask=i < {self.rows})")
 
     def _store(self, name: str, index: str, value: str, limit: str) -> None:
         if name not in self.memory:
             return
         feature, count = ("e", "VALUES") if name in ("out", "dv") else ("d", "FEATURES")
         mask = f"({index}{ROW} < {limit}) & ({feature}{COLUMN} < {count})"
-        self.emit(f"tl.store({name}_start + ({index}{ROW} * {count} + {feature}{COLUMN}), {value}, mask={mask})")
+        row, column = self.memory[name][1][:2]
+        place = f"{index}{ROW} * {row} + {feature}{COLUMN} * {column}"
+        self.emit(f"tl.store({name}_start + ({place}), {value}, mask={mask})")
 
     def _query(self) -> None:
         self._row_block()
@@ -304,7 +298,6 @@ class AttentionKernel(StatementKernel[Attention]):
             sum(n * abs(known(step, sizes)) for n, step in zip(extents, steps, strict=False))
             for _, _, steps in s.memory
         )
-        reach = max(reach, tasks * max(rows, keys) * max(features, values))
         constants = {
             "ROWS": high, "KEYS": wide, "FEATURES": features, "VALUES": values, "DIM": dim, "OUT": out,
             "TF32": int(precision.tf32 and s.dtype == "f32"), "WIDE": int(reach * 2 >= INT32),
