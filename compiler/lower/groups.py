@@ -18,7 +18,11 @@ from eagerjit.compiler.affine import ZERO, Map, broadcast_map, identity_map, ref
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import indexing
+from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.shapes import Shape
+
+MEMORY = ("argument", "host", "routine")
+"""Families whose results lie in memory, and are of no kernel that could compute more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -229,12 +233,33 @@ def joined_again(graph: Graph) -> set[Node]:
     }
 
 
+def computed_in_parts(graph: Graph) -> list[Node]:
+    """Elementwise parts of a concatenation that nothing else reads, of memory and numbers: computed where they go.
+
+    What another kernel computes on the way to a part is left to it.
+    """
+    users, results = graph.users(), set(graph.results())
+    return [
+        n
+        for n in graph.nodes
+        if n.op.family == "elementwise"
+        and [u.op for u in users[n]] == [indexing.cat]
+        and n not in results
+        and not ("gathers" in n.op.traits or n.dtype.is_complex or may_raise(n))
+        and all(i.base.op.family in MEMORY or is_uniform(i) for i in n.inputs)
+    ]
+
+
 def parts(node: Node, inline: dict[Node, bool]) -> list[Node]:
-    """What a step reads: of a concatenation the parts, those of its concatenations among them."""
+    """What a step reads from memory: of a concatenation the parts, those of its concatenations among them."""
+    if node.op is not indexing.cat:
+        return list(node.inputs)
     found = []
     for value in node.inputs:
-        nested = value.op is indexing.cat and inline.get(value, False)
-        found += parts(value, inline) if nested else [value]
+        if not is_inline(value, inline):
+            found.append(value)
+        elif value.op is indexing.cat:
+            found += parts(value, inline)
     return found
 
 

@@ -8,6 +8,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.lower.emit import Failures
+from eagerjit.compiler.lower.groups import computed_in_parts
 from eagerjit.compiler.lower.memory_order import in_order, turned
 from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.recomputed import recomputed
@@ -23,20 +24,22 @@ class Instructions:
     def __init__(self, trace: Trace, blocking: Blocking):
         self.trace = prepared(trace, blocking.products)
         apart: frozenset[Node] = frozenset()
-        stored: set[Node] = set()
-        if not blocking.products:
+        if blocking.products:
+            inline = dict.fromkeys(computed_in_parts(self.trace.graph), True)
+        else:
             self.trace, apart = in_order(turned(self.trace))
-            stored = tables(self.trace.graph.nodes)
+            inline = dict.fromkeys(tables(self.trace.graph.nodes), False)
         self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
         """For every size that is measured in the course of the call the phase from which on it is known."""
-        self.scheduler = Scheduler(self.graph, self.known_from, apart, stored)
+        self.scheduler = Scheduler(self.graph, self.known_from, apart, inline)
         self.steps = self.scheduler.run()
         if blocking.again and not trace.checks:
             self.trace, again = recomputed(self.trace, self.scheduler, self.steps)
             if again:
                 self.graph = self.trace.graph
-                self.scheduler = Scheduler(self.graph, self.known_from, apart, stored, again)
+                inline = dict.fromkeys(computed_in_parts(self.graph), True)
+                self.scheduler = Scheduler(self.graph, self.known_from, apart, inline, again)
                 self.steps = self.scheduler.run()
         self.failures = Failures(self.trace.checks)
         self.prologues: list[list[tuple[int, ...]]] = [[] for _ in range(len(self.trace.questions) + 1)]

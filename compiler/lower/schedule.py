@@ -41,10 +41,10 @@ class Scheduler:
     """Builds the steps of a graph."""
 
     def __init__(
-        self, graph: Graph, known_from: Mapping[str, int], apart: Collection[Node], tables: Collection[Node],
+        self, graph: Graph, known_from: Mapping[str, int], apart: Collection[Node], inline: dict[Node, bool],
         again: Collection[Node] = (),
     ):  # fmt: skip
-        """Elementwise nodes that are `apart` have kernels of their own; `tables` lie in memory.
+        """Elementwise nodes that are `apart` have kernels of their own; those of `inline` are so, or lie in memory.
 
         Those to be computed `again` are so wherever they are read.
         """
@@ -52,7 +52,7 @@ class Scheduler:
         self.phase = phases(graph, known_from)
         self.steps: dict[int, Step] = {}
         self.step_of: dict[Node, int] = {}
-        self.inline: dict[Node, bool] = dict.fromkeys(joined_again(graph), True) | dict.fromkeys(tables, False)
+        self.inline: dict[Node, bool] = dict.fromkeys(joined_again(graph), True) | inline
         self.access = Access(self.inline)
         self.reason: dict[Node, str] = {}
         self._merged: dict[int, int] = {}

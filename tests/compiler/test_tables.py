@@ -84,3 +84,11 @@ def test_chains_of_any_length() -> None:
         return x + at
 
     assert np.array_equal(eagerjit.jit(counted)(X).numpy(), X.numpy() + np.arange(N) + 1500)
+
+
+def test_a_part_of_a_concatenation_that_reads_nothing_has_no_kernel_of_its_own() -> None:
+    def beside(x):
+        return eagerjit.cat([x, eagerjit.arange(12.0).reshape(4, 3) * 2.0, eagerjit.ones_like(x)], 1)
+
+    kernels = kernels_of(beside, eagerjit.arange(12.0).reshape(4, 3))
+    assert kernels and all("cat" in kernel.name for kernel in kernels)

@@ -186,3 +186,34 @@ def test_equal_parts_of_a_result_are_one_launch() -> None:
         names = [launch.source.name for m in made for launch in m.launched]
         assert actual._data.tobytes() == expected._data.tobytes()
         assert sum("_cat" in name for name in names) == count, names
+
+
+def test_parts_are_computed_where_they_go() -> None:
+    """Of memory and numbers; what several kernels read, and what one computes of others, is read from memory."""
+    random = np.random.default_rng(7)
+    x, y = (torch.tensor(random.normal(size=(3, 5))).float() for _ in range(2))
+    calls: list[tuple[int, Any]] = [
+        (1, lambda x, y: torch.cat([x + y, x * 2, y.T.contiguous().T, torch.ones_like(x) + 2.0, y // 0.0], 1)),
+        (2, lambda x, y: torch.cat([x.sin().exp(), x + 1], 1)),
+        (2, lambda x, y: (z := x + 1, torch.cat([z, z - y], 1))),
+    ]
+    for count, call in calls:
+        with gpu_kernels.interpreted() as made:
+            actual = jit(call, fullgraph=True)(x, y)
+        for a, e in zip(*(r if isinstance(r, tuple) else (r,) for r in (actual, call(x, y))), strict=True):
+            assert a._data.tobytes() == e._data.tobytes()
+        assert len(names(made)) == count, names(made)
+
+
+def test_gradients_of_parts_are_put_side_by_side_at_once() -> None:
+    """Each is added to zero on its way, which makes another number of -0.0 alone."""
+    given = [torch.tensor([[-0.0, 0.0, float("nan"), -1.0, float("inf")]] * 3) for _ in range(3)]
+
+    def gradient(*given: Any) -> Any:
+        x = torch.zeros(3, 15, requires_grad=True)
+        return torch.autograd.grad(x.split(5, 1), [x], given)[0]
+
+    with gpu_kernels.interpreted() as made:
+        actual = jit(gradient, fullgraph=True)(*given)
+    assert actual._data.tobytes() == gradient(*given)._data.tobytes()
+    assert names(made) == ["k0_cat_0"]

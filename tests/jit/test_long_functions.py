@@ -20,7 +20,7 @@ def test_long_functions_are_compiled_and_exact(kind: str) -> None:
     x = torch.linspace(-1, 1, 36).reshape(6, 6)
     expected = function(x)
     assert bool(torch.isfinite(expected).all()) and jitted(x).tolist() == expected.tolist()
-    steps = Scheduler(jitted.explain(x).optimized, {}, (), ()).run()
+    steps = Scheduler(jitted.explain(x).optimized, {}, (), {}).run()
     groups = [s for s in steps if isinstance(s, Group)]
     assert groups and all(len(g.nodes) <= MAX_NODES for g in groups)
     assert all(g.cost == sum(n.op.cost for n in g.nodes) < MAX_COST + 100 for g in groups)
