@@ -24,6 +24,8 @@ OPERATIONS = 10
 """Scalar operations that a GPU does in the time that its memory takes for a byte."""
 REPEATED = 8
 """Operations of a value that many elements of a larger one read, at most: each may compute them."""
+SHARE = 100
+"""One of how many bytes has to be saved: the graph is scheduled once more for it."""
 MOST_NODES = 64
 """Nodes above a value that are looked at."""
 
@@ -43,8 +45,9 @@ class Way:
 def recomputed(trace: Trace, scheduler: Scheduler, steps: list[Step]) -> tuple[Trace, set[Node]]:
     """The trace in which kernels compute again what they should, and what they compute so, given its steps."""
     found = _Recomputing(trace, scheduler, steps)
+    moved = found.total()
     found.run()
-    return found.rewritten(trace) if found.again else (trace, set())
+    return found.rewritten(trace) if found.saved * SHARE > moved else (trace, set())
 
 
 class _Recomputing:
@@ -54,6 +57,7 @@ class _Recomputing:
         self.nodes, self.hints, self.step_of = trace.graph.nodes, trace.hints, scheduler.step_of
         self.find = scheduler.find
         self.again: set[Node] = set()
+        self.saved: float = 0
         self.reads: dict[int, set[Node]] = {step.number: set() for step in steps}
         """What a step reads from memory."""
         self.readers: dict[Node, set[int]] = {}
@@ -108,6 +112,7 @@ class _Recomputing:
             return
         if any(self.cost[n] + cost > MAX_COST or (self.points[n] > count and cost > REPEATED) for n in readers):
             return
+        self.saved += saved
         self.again |= way.computes
         for number in self.readers.pop(value):
             self.cost[number] += cost
@@ -202,6 +207,11 @@ class _Recomputing:
         readers = self.readers.get(node, set())
         kernel = len(readers) == 1 and readers <= self.cost.keys()
         return kernel and node.op.family == "linear" and node not in self.fixed
+
+    def total(self) -> int:
+        """Bytes that all kernels store and read."""
+        stored = sum(self._bytes(node) for node in self.readers if node in self.step_of)
+        return stored + sum(self._bytes(node) for nodes in self.reads.values() for node in nodes)
 
     def _moved(self, values: Iterable[Node], result: Node, readers: set[int]) -> float:
         """Bytes that are stored and read so that the readers have a result of these values."""
