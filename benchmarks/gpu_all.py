@@ -32,8 +32,8 @@ PREPARED = {
     "gpu": (),
 }  # fmt: skip
 """Who compiles ahead. With CUDA graphs the kernels are the same."""
-AT_ONCE = 3  # processes that share the device's memory while they compile
-BESIDE = 3  # processes that start while one measures
+AT_ONCE = 2  # processes that share the device's memory, while they compile or get ready to measure
+LAST = "eagerjit eager"  # who is measured when the others have been
 LEAST = 5.0  # seconds without which nothing is begun
 
 
@@ -96,7 +96,7 @@ def attempts(name: str, peer: str, phase: str, environment: dict[str, str], limi
 def measure(name: str, environment: dict[str, str], budget: Budget, output: Path) -> None:
     """Run a benchmark, network by network where there are several, and write what is known after each process.
 
-    Processes of several networks start beside each other, and measure one after the other (`harness.alone`).
+    Processes of several networks get ready beside each other, and measure one after the other (`harness.holding`).
     """
     module = harness.load(name)
     before = harness.machine()
@@ -119,8 +119,8 @@ def measure(name: str, environment: dict[str, str], budget: Budget, output: Path
             report.save(record, output, picture=False)
             return record
 
-    jobs = [(phase, peer) for phase in module.PHASES for peer in found]
-    with ThreadPoolExecutor(BESIDE if len(module.PHASES) > 1 else 1) as pool:
+    jobs = sorted(((phase, peer) for phase in module.PHASES for peer in found), key=lambda job: job[1] == LAST)
+    with ThreadPoolExecutor(AT_ONCE if len(module.PHASES) > 1 else 1) as pool:
         records = [future.result() for future in [pool.submit(run, *job) for job in jobs]]
     report.save(records[-1], output)
 

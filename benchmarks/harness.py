@@ -42,7 +42,7 @@ MARK = "RESULT "
 BUSY = 0.7  # load average above which the numbers are not to be trusted
 SKIP = "BENCHMARK_SKIP"  # rows that are known, or have ended a process before, as JSON
 ENDED = "the process ended"
-LOCK = "BENCHMARK_LOCK"  # a file; who has locked it measures, and has a device to itself
+LOCK = "BENCHMARK_LOCK"  # a file that is locked by who uses the device, so that one at a time measures
 PREPARE = "BENCHMARK_PREPARE"  # set where a process only compiles: "idle", for a device that does nothing, or "device"
 LIMIT = 900  # seconds; a library that takes longer is reported as failed
 
@@ -242,14 +242,14 @@ def machine() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Within the context no other process of the benchmark is within it: others that run beside this one wait."""
+def holding(alone: bool) -> Iterator[None]:
+    """Within the context the device is held together with other processes of the benchmark, or `alone`."""
     path = os.environ.get(LOCK)
     if path is None:
         yield
         return
     with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
 
 

@@ -223,11 +223,6 @@ class Builder:
         """A register under another dtype name of the same LLVM type."""
         return Value(self, dtype, value.lanes, value.text, value.depth, value.constant)
 
-    def freeze(self, value: Value) -> Value:
-        """The value itself, or any fixed number where it is none."""
-        text = f"freeze {self.type(value.dtype, value.lanes)} {value.text}"
-        return self.pure(value.dtype, value.lanes, text, value.depth)
-
     def unfolded(self, value: Value) -> Value:
         """A NaN that LLVM knows nothing of: it would fold what is computed with it, and lose the other NaN's sign."""
         return self.intrinsic("arithmetic.fence", value) if value.dtype in FLOATS else value
@@ -238,7 +233,8 @@ class Builder:
 
     def lowest_bits(self, whole: Value) -> Value:
         """An i32 whose lowest 20 bits are those of a whole float; of a NaN any number."""
-        return self.freeze(self.convert("fptosi", whole, "i32"))
+        number = self.convert("fptosi", whole, "i32")
+        return self.pure("i32", number.lanes, f"freeze {self.type('i32', number.lanes)} {number.text}", number.depth)
 
     def extreme(self, beyond: Value, a: Value, c: Value) -> Value:
         """c where it is beyond a or NaN: one instruction if c is known to be a number, as no NaN of a's is below it.

@@ -9,7 +9,18 @@ from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, WHOLE, Shape, Structure, known, largest, structure
+from eagerjit.compiler.codegen.triton.mapping import (
+    STEP,
+    TILE,
+    WHOLE,
+    Shape,
+    Structure,
+    known,
+    largest,
+    structure,
+    tasks_of,
+)  # fmt: skip
+from eagerjit.compiler.codegen.triton.one_pass import merged
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, Whole, walk
 from eagerjit.runtime.gpu.descriptors import Descriptor
@@ -157,11 +168,22 @@ class TritonKernel:
         grid = max(-(-tasks // rows), 1) * max(columns, 1)
         aligned = multiples(source, tasks, sizes)
         if split == 1:
-            return Launch(source, constants, warps_for(rows * lanes), grid, aligned)
+            return Launch(source, constants, self._warps(shape, rows * lanes), grid, aligned)
         constants |= {"SPLIT": split, "PARTS": power_of_two(split)}
         count = sum(isinstance(s, Init) for s in walk(self.kernel.body))
         partials = 4 * tasks * split * count
         return Launch(source, constants, warps_for(lanes), tasks * split, aligned, 3, partials, tasks)
+
+    def _warps(self, shape: Shape, elements: int) -> int:
+        """Warps of a program: few where rows follow each other, so that they seldom wait for each other's sums."""
+        if shape.kept and shape.vectors == "whole" and not self._crowded:
+            return max(elements // 1024, 1)
+        return warps_for(elements)
+
+    @cached_property
+    def _readings(self) -> int:
+        """How often a task goes through a long row."""
+        return sum(isinstance(s, Loop) for s in merged(tasks_of(self.kernel).body))
 
     @property
     def _crowded(self) -> bool:
@@ -184,8 +206,9 @@ class TritonKernel:
         if length is None:
             return power_of_two(self.flat) if self.structure.flat else STEP
         if shape.vectors == "loop":
-            # A row is read in several phases: few rows at a time, so that the cache still has them.
-            return (STEP * 4 if shape.tiled and not shape.split else STEP) // (8 if self._crowded else 1)
+            # Of a row that is read several times few at a time, so that the cache still has them.
+            wide = 1 if not shape.tiled or shape.split else 4 if self._readings > 1 or self._crowded else 2
+            return STEP * wide // (8 if self._crowded else 1)
         most = WHOLE if shape.vectors == "whole" else 256 if shape.kept else 32 if self._transposes else TILE
         return min(power_of_two(length), most)
 
@@ -193,7 +216,8 @@ class TritonKernel:
         """Tasks of a block."""
         if shape.vectors == "loop":
             return 1
-        most = 128 if self.structure.extent == 1 else max(TILE // lanes, 1)
+        elements = 2 * TILE if shape.vectors == "grid" and not shape.kept and not self._transposes else TILE
+        most = 128 if self.structure.extent == 1 else max(elements // lanes, 1)
         if shape.vectors == "whole" and self._transposes:
             most = max(min(ACROSS, 8 * TILE // lanes), most)
         return min(most, power_of_two(tasks))

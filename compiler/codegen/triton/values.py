@@ -112,9 +112,6 @@ class TritonBuilder(Builder):
             return Value(self, dtype, 0, value.text, 0, value.constant)
         return self.convert("view", value, dtype)
 
-    def freeze(self, value: Value) -> Value:
-        return value
-
     def unfolded(self, value: Value) -> Value:
         return value
 
@@ -176,7 +173,7 @@ class TritonBuilder(Builder):
     def lowest_bits(self, whole: Value) -> Value:
         shifted = self.shifted.get(whole.text)
         if shifted is None:
-            return super().lowest_bits(whole)
+            return self.convert("fptosi", whole, "i32")
         return shifted.bitcast("i32") if whole.dtype == "f32" else self.convert("trunc", shifted.bitcast("i64"), "i32")
 
     def extreme(self, beyond: Value, a: Value, c: Value) -> Value:
