@@ -27,10 +27,7 @@ from benchmarks import gpu, harness, report
 from benchmarks.harness import Rows
 
 NAMES = ("gpu_kernels", "gpu", "gpu_models")
-PREPARED = {
-    "gpu_kernels": ("eagerjit", "torch.compile"), "gpu_models": ("eagerjit", "eagerjit eager", "torch.compile"),
-    "gpu": (),
-}  # fmt: skip
+PREPARED = {name: ("eagerjit", "torch.compile") for name in ("gpu_kernels", "gpu_models")} | {"gpu": ()}
 """Who compiles ahead. With CUDA graphs the kernels are the same."""
 AT_ONCE = 2  # processes that share the device's memory, while they compile or get ready to measure
 LAST = "eagerjit eager"  # who is measured when the others have been
