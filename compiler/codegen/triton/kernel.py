@@ -60,7 +60,7 @@ class KernelText(Accumulators):
         else:
             self.emit(f"{tasks.var} = program")
             self.values[tasks.var] = Name(tasks.var, "index")
-        body = tasks.body
+        body: Sequence[Stmt] = tasks.body
         if self.shape.vectors == "loop":
             body = merged(body)
             self.readers = readers(body)

@@ -73,7 +73,7 @@ def _subtracted(first: Loop, second: Loop) -> str | None:
     if names is None or not isinstance(highest, Accumulate) or not isinstance(added, Accumulate):
         return None
     match difference, exponential:
-        case Let(d, "sub", (value, less)), Let(e, "exp", (given,)):
+        case Let(d, "sub", (value, less), "f32"), Let(e, "exp", (given,), "f32"):
             same = value == names.get(highest.value) and given == d and added.value == e
             return less if same and less not in names.values() else None
     return None
@@ -84,15 +84,14 @@ def _same(one: Sequence[Stmt], other: Sequence[Stmt], names: dict[str, str]) -> 
     if len(one) != len(other):
         return None
     for a, b in zip(one, other, strict=True):
-        match a:
-            case Let():
-                renamed: Stmt = replace(a, args=tuple(names.get(x, x) for x in a.args), name=getattr(b, "name", ""))
-            case Load():
-                index = tuple((names.get(x, x), step) for x, step in a.index)
-                renamed = replace(a, index=index, name=getattr(b, "name", ""))
+        match a, b:
+            case Let(), Let():
+                same = replace(a, args=tuple(names.get(x, x) for x in a.args), name=b.name) == b
+            case Load(), Load():
+                same = replace(a, index=tuple((names.get(x, x), step) for x, step in a.index), name=b.name) == b
             case _:
                 return None
-        if renamed != b:
+        if not same:
             return None
-        names[a.name] = renamed.name
+        names[a.name] = b.name
     return names
