@@ -36,7 +36,7 @@ def numbers(*shape: int, dtype: Any = None) -> Any:
 CALLS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "as they lie": (lambda x, w: x @ w, [(40, 72), (72, 24)]),
     "turned": (lambda x, w: x.T @ w.T, [(72, 40), (24, 72)]),
-    "with what follows": (lambda x, w, b: Function.gelu(x @ w + b), [(40, 72), (72, 24), (24,)]),
+    "with what follows": (lambda x, w, b: Function.leaky_relu(x @ w + b) + b, [(40, 72), (72, 24), (24,)]),
     "batched": (lambda x, w: x @ w.mT, [(3, 24, 72), (3, 40, 72)]),
     "one factor for all": (lambda x, w: x @ w.expand(3, 72, 24), [(3, 40, 72), (72, 24)]),
     "heads side by side": (
@@ -101,7 +101,11 @@ def test_machine_code_of_a_large_product(small: None, monkeypatch: pytest.Monkey
     monkeypatch.setattr(product, "gpu", lambda number: replace(HOPPER, processors=0))
     monkeypatch.setattr(Launch, "grid", (1, 1))
     x = numbers(64, 64)
-    calls = [lambda x: x @ x, lambda x: x.T @ x.T, lambda x: Function.gelu(x @ x + x[0]), lambda x: (x @ x).float() * 2]
+
+    def with_more(x: Any) -> Any:
+        return Function.leaky_relu(x @ x + x[0]) + x
+
+    calls = [lambda x: x @ x, lambda x: x.T @ x.T, with_more, lambda x: (x @ x).float() * 2]
     for call in calls:
         (launch,), _ = launched(call, x)
         binary = gpu_kernels.binary(launch, 90)
@@ -232,7 +236,7 @@ LARGE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "turned": (lambda x, w: x.T @ w.T, [(776, 520), (1032, 776)]),
     "batched": (lambda x, w: x @ w.mT, [(6, 264, 328), (6, 520, 328)]),
     "shared sums": (lambda x, w: x.T @ w, [(16384, 128), (16384, 136)]),
-    "several tiles": (lambda x, w: Function.gelu(x @ w), [(2056, 512), (512, 4104)]),
+    "several tiles": (lambda x, w: Function.leaky_relu(x @ w), [(2056, 512), (512, 4104)]),
     "attention": (
         lambda q, k, v: Function.scaled_dot_product_attention(q, k, v, is_causal=True), [(2, 3, 500, 128)] * 3
     ),
