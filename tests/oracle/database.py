@@ -23,7 +23,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal import common_methods_invocations as database
 
-setattr(torch.backends, "__allow_nonbracketed_mutation_flag", True)  # importing it has forbidden flags to all
+# Importing it has forbidden flags to all. What `torch.backends` is, is not the module that its functions look at.
+torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
 
 database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
