@@ -130,6 +130,8 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="folder for what is compiled, instead of one that is deleted")
     parser.add_argument("--compile", action="store_true", help="only compile")
     options = parser.parse_args()
+    if options.compile and options.cache is None:
+        parser.error("--compile needs --cache, a folder for what is compiled")
     budget = Budget(options.seconds)
     with contextlib.ExitStack() as stack:
         kept = options.cache

@@ -44,9 +44,9 @@ def merged(work: list[Work], phase: Callable[[Work], int], memory: Callable[[Nod
         first, *rest = rest
         run = [first]
         between: list[Part] = []
-        for place, part in enumerate(rest if first.built is not None else ()):
-            room = (len(run) + 1) * (len(first.built.kernel.params) + 1) <= MOST_PARAMS  # type: ignore[union-attr]
-            if len(between) > MOST_BETWEEN or not room or phase(part.work) != phase(first.work):
+        most = 1 if first.built is None else MOST_PARAMS // (len(first.built.kernel.params) + 1)
+        for place, part in enumerate(rest):
+            if len(between) > MOST_BETWEEN or len(run) >= most or phase(part.work) != phase(first.work):
                 break
             if part.common == first.common and all(map(part.apart, between)) and all(map(part.apart, run)):
                 run.append(part)

@@ -222,6 +222,9 @@ def reports(trace: Trace, architecture: int) -> list[GpuKernelReport]:
     ]
 
 
+_NUMBER, _COMMENT = re.compile(r"^k\d+_"), re.compile(r"^ +# .*\n", re.MULTILINE)
+
+
 def binary(launch: Launch, architecture: int) -> compiler.Binary:
     """The machine code of a launch's kernel, the same for kernels that differ in number and the user's lines alone."""
     source = launch.source
@@ -232,9 +235,6 @@ def binary(launch: Launch, architecture: int) -> compiler.Binary:
     types, constants = tuple(launch.signature.items()), tuple(launch.constants.items())
     how = launch.warps, launch.aligned, source.contract, launch.stages
     return _binary(text, name, types, constants, architecture, *how)
-
-
-_NUMBER, _COMMENT = re.compile(r"^k\d+_"), re.compile(r"^ +# .*\n", re.MULTILINE)
 
 
 @lru_cache(maxsize=1024)

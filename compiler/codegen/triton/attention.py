@@ -61,7 +61,8 @@ class AttentionText(KernelText):
         """The kernel's lines without its head."""
         extent, size = (self.keys, "KEYS") if self.statement.kind == "key_value" else (self.rows, "ROWS")
         self._lines(
-            f"blocks = ({extent} + {size} - 1) // {size} + ({extent} == 0)  # at least one, which does nothing",
+            # At least one, which does nothing. With a maximum instead the gradients have more values than registers.
+            f"blocks = ({extent} + {size} - 1) // {size} + ({extent} == 0)",
             "block = tl.program_id(0) % blocks" if size == "KEYS" else "block = blocks - 1 - tl.program_id(0) % blocks",
             "head = tl.program_id(0) // blocks",
             "if WIDE:",
@@ -325,7 +326,8 @@ def blocks(kind: str, dtype: str, dim: int, architecture: int, described: bool) 
     if dtype == "f32":
         return (64, 32, 4, 3) if dim <= 64 else (32, 32, 4, 3) if dim <= 128 else (16, 16, 4, 3)
     if described and dim <= 128:
-        return 64, 64, 4, (3 if dim > 64 else 2) if kind == "forward" else 2 if kind == "query" or dim > 64 else 1
+        ahead = {"forward": (2, 3), "query": (2, 2), "key_value": (1, 2)}
+        return 64, 64, 4, ahead[kind][dim > 64]
     if kind == "forward" and architecture >= FIRST and dim > 64:
         return (128, 128, 8, 2) if dim <= 128 else (128, 64, 8, 2)
     if kind == "forward":

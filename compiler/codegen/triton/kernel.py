@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eagerjit.compiler.codegen.triton.mapping import blocks_of
 from eagerjit.compiler.codegen.triton.names import Axes, Name, memory_of, readers
-from eagerjit.compiler.codegen.triton.one_pass import FinishScaled, Rescale, merged
+from eagerjit.compiler.codegen.triton.one_pass import one_pass
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.reductions import Accumulators
 from eagerjit.compiler.loops import (
@@ -60,11 +60,10 @@ class KernelText(Accumulators):
         else:
             self.emit(f"{tasks.var} = program")
             self.values[tasks.var] = Name(tasks.var, "index")
-        body: Sequence[Stmt] = tasks.body
-        if self.shape.vectors == "loop":
-            body = merged(body)
-            self.readers = readers(body)
-        self.statements(body)
+        self.one_pass = one_pass(tasks.body) if self.shape.vectors == "loop" else None
+        if self.one_pass is not None:
+            self.readers = readers(self.one_pass.body)
+        self.statements(tasks.body if self.one_pass is None else self.one_pass.body)
         return self.lines
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -90,10 +89,6 @@ class KernelText(Accumulators):
                     self.accumulate(name, self.wide(value))
                 case Finish(name, accumulator, dtype):
                     self.finish(name, accumulator, dtype)
-                case Rescale(maximum, total, value):
-                    self.rescale(maximum, total, self.wide(value))
-                case FinishScaled(finish, maximum, less):
-                    self.finish_scaled(finish, maximum, self.wide(less))
                 case Check(condition, status):
                     self.check(self.values[condition], status)
 

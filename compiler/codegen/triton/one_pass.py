@@ -12,55 +12,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
-from eagerjit.compiler.loops import Accumulate, Finish, Init, Let, Load, Loop, Stmt, Store, walk
+from eagerjit.compiler.loops import Accumulate, Init, Let, Load, Loop, Stmt, Store, walk
 
 
 @dataclass(frozen=True, slots=True)
-class Rescale:
-    """Accumulates a value in the accumulator `maximum`, and its exponential over the maximum's in `total`."""
+class OnePass:
+    """A task's statements with the two loops as one: what its loop accumulates in `maximum` it takes for `total` too.
 
+    `less` is what `total` is to be the sum of exponentials of values less of.
+    """
+
+    body: tuple[Stmt, ...]
     maximum: str
     total: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class FinishScaled:
-    """The finish of that sum, of exponentials of values less `less`."""
-
-    finish: Finish
-    maximum: str
     less: str
 
 
-def merged(body: Sequence[Stmt]) -> list[Any]:
-    """A task's statements, with two loops of this kind as one."""
+def one_pass(body: Sequence[Stmt]) -> OnePass | None:
+    """How a task reads a row once; None where it has no two such loops."""
     inits = {s.name: s for s in body if isinstance(s, Init)}
     vectors = [s for s in body if isinstance(s, Loop) and s.kind == "vector"]
     for first, second in pairwise(vectors):
-        less = _subtracted(first, second)
-        if less is None:
+        less, top, total = _subtracted(first, second), first.body[-1], second.body[-1]
+        if less is None or not isinstance(top, Accumulate) or not isinstance(total, Accumulate):
             continue
-        (*reads, highest), added = first.body, second.body[-1]
-        assert isinstance(highest, Accumulate) and isinstance(added, Accumulate)
-        kinds = [(inits[a.name].op, inits[a.name].dtype) for a in (highest, added)]
-        between = body[body.index(first) : body.index(second)]
-        written = {s.param for s in walk(between) if isinstance(s, Store)}
-        if kinds != [("maximum", "f32"), ("add", "f32")] or written & {s.param for s in reads if isinstance(s, Load)}:
-            continue
-        one = replace(first, body=(*reads, Rescale(highest.name, added.name, highest.value)))  # type: ignore[arg-type]
-        found = list[Any]()
-        for s in body:
-            if s is first:
-                found += [inits[added.name], one]
-            elif isinstance(s, Finish) and s.accumulator == added.name:
-                found.append(FinishScaled(s, highest.name, less))
-            elif s is not second and s is not inits[added.name]:
-                found.append(s)
-        return found
-    return list(body)
+        kinds = [(inits[a.name].op, inits[a.name].dtype) for a in (top, total)]
+        written = {s.param for s in walk(body[body.index(first) : body.index(second)]) if isinstance(s, Store)}
+        read = {s.param for s in first.body if isinstance(s, Load)}
+        if kinds == [("maximum", "f32"), ("add", "f32")] and not written & read:
+            init, place = inits[total.name], body.index(first)
+            kept = [[s for s in part if s is not second and s is not init] for part in (body[:place], body[place:])]
+            return OnePass((*kept[0], init, *kept[1]), top.name, total.name, less)
+    return None
 
 
 def _subtracted(first: Loop, second: Loop) -> str | None:

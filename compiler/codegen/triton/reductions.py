@@ -8,9 +8,9 @@ from eagerjit.compiler.codegen.accumulate import COMBINE, neutral
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.names import NONE, Axes, KernelValues, Name
+from eagerjit.compiler.codegen.triton.one_pass import OnePass
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES
-from eagerjit.compiler.loops import Finish
 
 LOG2E = math.log2(math.e)
 
@@ -23,6 +23,8 @@ def _power(exponent: str) -> str:
 class Accumulators(KernelValues):
     """The reductions of one kernel."""
 
+    one_pass: OnePass | None = None
+    """How the long rows of a task are read once, if they are."""
     combined = False
     """Whether the parts of a task that several programs share are one."""
 
@@ -49,6 +51,10 @@ class Accumulators(KernelValues):
         kept = self.typed(value)
         if mask:
             kept = f"tl.where({mask}, {self.argument(value)}, {self.number(dtype, neutral(op, dtype))})"
+        if self.one_pass is not None and name == self.one_pass.maximum:
+            self.emit(f"{name}_new = {kept}")
+            self._rescale(self.one_pass, f"{name}_new")
+            return
         if self.shape.vectors == "loop":
             kept = self.operation(COMBINE[op], [Name(kept, dtype), Name(name, dtype)], dtype)
         self.emit(f"{name} = {kept}")
@@ -98,25 +104,16 @@ class Accumulators(KernelValues):
             return operations.rounded(text, dtype)
         return f"{text} != 0" if dtype == "bool" else text
 
-    def rescale(self, maximum: str, total: str, value: Name) -> None:
-        """One more value of a row whose maximum and sum of exponentials are found at once (`one_pass.py`).
+    def _rescale(self, found: OnePass, kept: str) -> None:
+        """One more value of a row that is read once.
 
         Nothing is taken off where the maximum is infinite, of no value yet or of an infinite one.
         """
-        top, least, kept, mask = f"{maximum}_top", f"{maximum}_least", self.typed(value), self.mask(frozenset("ti"))
-        if mask:
-            self.emit(f"{maximum}_new = tl.where({mask}, {self.argument(value)}, float('-inf'))")
-            kept = f"{maximum}_new"
-        self.emit(f"{top} = tl.maximum({maximum}, {kept}, propagate_nan=tl.PropagateNan.ALL)")
+        best, total, top, least = found.maximum, found.total, f"{found.maximum}_top", f"{found.maximum}_least"
+        self.emit(f"{top} = tl.maximum({best}, {kept}, propagate_nan=tl.PropagateNan.ALL)")
         self.emit(f"{least} = tl.where(tl.abs({top}) == float('inf'), 0.0, {top})")
-        self.emit(f"{total} = {total} * {_power(f'{maximum} - {least}')} + {_power(f'{kept} - {least}')}")
-        self.emit(f"{maximum} = {top}")
-
-    def finish_scaled(self, finish: Finish, maximum: str, less: Name) -> None:
-        """The sum of such a row: every lane's was taken over that lane's maximum."""
-        total = finish.accumulator
-        self.emit(f"{total} = {total} * {_power(f'{maximum} - {self.typed(less)}')}")
-        self.finish(finish.name, total, finish.dtype)
+        self.emit(f"{total} = {total} * {_power(f'{best} - {least}')} + {_power(f'{kept} - {least}')}")
+        self.emit(f"{best} = {top}")
 
     def _combine_parts(self) -> None:
         """The results of a task's programs, in their order, as lanes of the one that comes last."""
@@ -139,6 +136,9 @@ class Accumulators(KernelValues):
             self._combine_parts()
             self.combined = True
         op, own, _ = self.accumulators[accumulator]
+        if self.one_pass is not None and accumulator == self.one_pass.total:  # every lane's is over its own maximum
+            less = self.typed(self.wide(self.one_pass.less))
+            self.emit(f"{accumulator} = {accumulator} * {_power(f'{self.one_pass.maximum} - {less}')}")
         axes = frozenset("t") if self.shape.tiled else NONE
         if op.startswith("arg"):
             self._finish_extreme(name, accumulator, op, own, axes)

@@ -20,7 +20,7 @@ from eagerjit.compiler.codegen.triton.mapping import (
     structure,
     tasks_of,
 )  # fmt: skip
-from eagerjit.compiler.codegen.triton.one_pass import merged
+from eagerjit.compiler.codegen.triton.one_pass import one_pass
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, Whole, walk
 from eagerjit.runtime.gpu.descriptors import Descriptor
@@ -183,7 +183,9 @@ class TritonKernel:
     @cached_property
     def _readings(self) -> int:
         """How often a task goes through a long row."""
-        return sum(isinstance(s, Loop) for s in merged(tasks_of(self.kernel).body))
+        body = tasks_of(self.kernel).body
+        found = one_pass(body)
+        return sum(isinstance(s, Loop) for s in (body if found is None else found.body))
 
     @property
     def _crowded(self) -> bool:
