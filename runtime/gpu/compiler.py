@@ -180,7 +180,7 @@ def _exact_interpreter() -> Iterator[None]:
     """Within the block Triton's interpreter computes what a GPU does where NumPy alone does not.
 
     It rounds twice in a fused multiply-add, cuts bfloat16 off, takes wrapped integers for errors, gives comparisons the
-    type of their operands, and combines the elements of a reduction one by one in Python.
+    type of their operands, makes 0 of integers over 0, and combines the elements of a reduction one by one in Python.
     """
     from triton.runtime import interpreter
 
@@ -188,6 +188,8 @@ def _exact_interpreter() -> Iterator[None]:
     changed: list[tuple[Any, str, Any]] = [
         (interpreter.InterpreterBuilder, "create_fma", _fma),
         (interpreter.InterpreterBuilder, "binary_op", _compared(interpreter.InterpreterBuilder.binary_op)),
+        *((interpreter.InterpreterBuilder, name, _divided(getattr(interpreter.InterpreterBuilder, name)))
+          for name in ("create_idiv", "create_srem", "create_urem")),
         (interpreter, "_convert_float", _converted(interpreter._convert_float)),
         (interpreter.InterpreterBuilder, "create_dot", _dot),
         (interpreter.ReduceOps, "generic_reduce", _reduced),
@@ -280,6 +282,16 @@ def _compared(original: Any) -> Any:
 
         made = original(builder, a, b, operation)
         return type(made)(made.data, tl.int1) if made.data.dtype == np.bool_ else made
+
+    return operate
+
+
+def _divided(original: Any) -> Any:
+    def operate(builder: Any, a: Any, b: Any) -> Any:
+        """As it was, but a program's number divided by 0 is an error: NumPy makes 0 of it, a GPU any number."""
+        if a.data.size == b.data.size == 1 and not b.data.any():
+            raise ZeroDivisionError("a program divides a number of its own by 0")
+        return original(builder, a, b)
 
     return operate
 

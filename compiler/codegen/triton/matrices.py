@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape, known
+from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
@@ -124,8 +124,7 @@ QR_Q = """
 tl.store(q + program * ({0} * {2}) + (c - {1}) * {2} + r, a, mask=(r < {2}) & (c >= {1}) & (c < {1} + {0}))
 """
 
-RIGHT_SIDE = """
-blocks = ({1} + COLUMNS - 1) // COLUMNS
+RIGHT_SIDE = f"\nblocks = {blocks_of('{1}', 'COLUMNS')}" + """
 c = program % blocks * COLUMNS + c
 program = program // blocks
 matrix = {matrix} + program * ({0} * {0})
