@@ -158,6 +158,17 @@ def arrays_for(graph: Graph, seed: int = 0, hints: dict[str, int] = HINTS) -> li
     return arrays
 
 
+def hints_of(graph: Graph, arrays: list[np.ndarray]) -> dict[str, int]:
+    """What the symbols of a graph's input types stand for: sizes, and steps in elements."""
+    hints: dict[str, int] = {}
+    for node, array in zip(graph.inputs, arrays, strict=True):
+        steps = [step // array.itemsize for step in array.strides]
+        for symbols, numbers in ((node.shape, array.shape), (node.attributes.get("strides", ()), steps)):
+            pairs = zip(symbols, numbers, strict=False)
+            hints |= {str(symbol): number for symbol, number in pairs if not isinstance(symbol, int)}
+    return hints
+
+
 def bits(array: np.ndarray) -> tuple:
     """An array for comparison bit by bit, but for the payload of NaN."""
     if array.dtype.kind == "f":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_graphs import arrays_for, bits, random_graph
+from random_graphs import arrays_for, bits, hints_of, random_graph
 
 from eagerjit.compiled.compilation import executable_of
 from eagerjit.compiler.evaluate import evaluate_graph
@@ -29,7 +29,7 @@ def run(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """What machine code makes of the arrays."""
     leaves = [TensorLeaf(i, n, n.attributes.get("strides")) for i, n in enumerate(graph.inputs)]
     outputs = [Fresh(n) for n in graph.outputs]
-    trace = Trace(graph, len(arrays), len(arrays), leaves, outputs, [], {})
+    trace = Trace(graph, len(arrays), len(arrays), leaves, outputs, [], hints_of(graph, arrays))
     executable, _ = executable_of(trace, graph, [])
     results = executable.run(tuple(map(new_tensor, arrays)))
     return [np.asarray(r._data) for r in (results if isinstance(results, tuple) else (results,))]
