@@ -95,9 +95,13 @@ def put(kind: str, key: str, content: bytes) -> None:
     if not enabled():
         return
     path = _path(kind, key)
+    data = _header(kind, key, content) + content
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(path, _header(kind, key, content) + content)
+        try:
+            _write_atomically(path, data)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_atomically(path, data)
     except OSError as error:
         _warn_once(error)
         return
@@ -105,8 +109,17 @@ def put(kind: str, key: str, content: bytes) -> None:
     if log.CACHE:
         log.write("cache", f"wrote {kind}/{key[:12]} {len(content)} bytes")
     _unpruned += len(content)
-    if key.startswith("00") or _unpruned > size_limit() // 16:  # one write in 256 at least, also by short processes
+    look = key[2:4] == "00" and _estimated(int(key[:2], 16)) > size_limit()  # one write in 256, also by short processes
+    if look or _unpruned > size_limit() // 16:
         prune()
+
+
+def _estimated(folder: int) -> int:
+    """About the bytes of all entries, by those in four of the 256 folders that their hashes spread them over."""
+    names = [f"{n:02x}" for n in range(folder % 64, 256, 64)]
+    kinds = os.listdir(directory())
+    sizes = (status.st_size for kind in kinds for name in names for _, status in _files(directory() / kind / name))
+    return sum(sizes) * 64
 
 
 def prune(limit: int | None = None) -> int:
@@ -245,12 +258,19 @@ def _warn_once(error: OSError) -> None:
     source.warn(f"the cache directory {where} cannot be written ({error}); going on without")
 
 
-def _files() -> Iterator[tuple[Path, os.stat_result]]:
-    """Every file of the cache with its status; files another process deletes meanwhile are left out."""
-    for folder, _, names in os.walk(directory()):
-        for name in names:
-            path = Path(folder, name)
+def _files(folder: str | Path | None = None) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every file in a folder of the cache, or in all, with its status; what others delete meanwhile is left out."""
+    try:
+        entries = os.scandir(directory() if folder is None else folder)
+    except OSError:
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path)
+                continue
             try:
-                yield path, path.stat()
+                status = entry.stat()
             except FileNotFoundError:
                 continue
+            yield Path(entry.path), status

@@ -117,6 +117,19 @@ def test_writes_prune_on_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert isinstance(size, int) and size < 100_000
 
 
+def test_short_processes_prune_by_what_a_few_folders_hold(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EAGERJIT_CACHE_SIZE", "2000000")
+    for number in range(1500):
+        cache.put("object", cache.content_key(str(number)), bytes(1000))
+        monkeypatch.setattr(cache, "_unpruned", 0)  # as in a process that has written nothing else
+    before = cache.stats()["bytes"]
+    monkeypatch.setenv("EAGERJIT_CACHE_SIZE", "500000")
+    cache.put("object", f"{KEY[:2]}01{KEY[4:]}", b"")
+    assert cache.stats()["bytes"] >= before  # nobody looked
+    cache.put("object", f"{KEY[:2]}00{KEY[4:]}", b"")
+    assert cache.stats()["bytes"] <= 500_000
+
+
 def test_temporary_files_of_dead_processes_are_removed(folder: Path) -> None:
     cache.put("object", KEY, b"content")
     fresh, old = entry(folder).with_name("fresh.tmp"), entry(folder).with_name("old.tmp")
