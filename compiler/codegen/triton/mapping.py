@@ -74,7 +74,8 @@ def structure(kernel: Kernel, single: bool) -> Structure:
     extent = vectors[0].stop
     if not serial:
         if len(vectors) == 1 and not accumulates:
-            return Structure((Shape(not single, "grid"),), extent)
+            apart = () if single else (Shape(False, "grid"),)
+            return Structure((Shape(not single, "grid"), *apart), extent)
         shapes = Shape(not single, "whole"), Shape(not single, "loop")
         shared = (Shape(True, "loop", split=True),) if not single and _divisible(vectors, inside) else ()
         return Structure(shapes + shared, extent)

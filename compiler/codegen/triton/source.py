@@ -143,20 +143,21 @@ class TritonKernel:
     def __init__(self, kernel: Kernel, single: bool = False, flat: int = TILE, lines: Sequence[str] = ()):
         self.kernel, self.flat, self.lines = kernel, flat, tuple(lines)
         self.structure: Structure = structure(kernel, single)
+        self._written: dict[Shape, TritonSource] = {}
 
-    @cached_property
-    def sources(self) -> tuple[TritonSource, ...]:
-        """A file per shape."""
-        return tuple(_source(self.kernel, shape, self.lines) for shape in self.structure.shapes)
+    def source(self, shape: Shape) -> TritonSource:
+        """The file for a shape."""
+        found = self._written.get(shape)
+        if found is None:
+            found = self._written[shape] = _source(self.kernel, shape, self.lines)
+        return found
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and the grid for a number of tasks and the kernel's arguments: sizes, and addresses if known."""
         extent = self.structure.extent
         length = None if extent is None else known(extent, sizes)
-        several = len(self.structure.shapes) > 1 and length is not None and length > self._whole
-        split = self._split(tasks, length) if several and length is not None else 1
-        source = self.sources[2 if split > 1 else 1 if several else 0]
-        shape = source.shape
+        shape, split = self._shape(tasks, length)
+        source = self.source(shape)
         constants = {"WIDE": int(largest(self.kernel, tasks, sizes) >= INT32)}
         lanes = self.lanes(shape, length)
         rows = self.rows(shape, lanes, tasks) if shape.tiled else 1
@@ -174,8 +175,30 @@ class TritonKernel:
         partials = 4 * tasks * split * count
         return Launch(source, constants, warps_for(lanes), tasks * split, aligned, 3, partials, tasks)
 
+    def _shape(self, tasks: int, length: int | None) -> tuple[Shape, int]:
+        """The shape for these sizes, and how many programs share a task."""
+        first, *others = self.structure.shapes
+        if not others or length is None:
+            return first, 1
+        if first.vectors == "grid":
+            return others[0] if length >= TILE and self._looks_up else first, 1
+        if length <= self._whole:
+            return first, 1
+        split = self._split(tasks, length)
+        return others[1 if split > 1 else 0], split
+
+    @cached_property
+    def _looks_up(self) -> bool:
+        """Whether elements are looked up in tables, which in blocks of rows goes through shared memory (Triton 3.6)."""
+        return TABLES in self.source(self.structure.shapes[0]).params and not self._transposes
+
     def _warps(self, shape: Shape, elements: int) -> int:
-        """Warps of a program: few where rows follow each other, so that they seldom wait for each other's sums."""
+        """Warps of a program: few where rows follow each other, so that they seldom wait for each other's sums.
+
+        A thread has as many elements of a row on its own as in `flat` kernels.
+        """
+        if shape.vectors == "grid" and shape in self.structure.shapes[1:]:
+            return elements // 512
         if shape.kept and shape.vectors == "whole" and not self._crowded:
             return max(elements // 1024, 1)
         return warps_for(elements)
