@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo digits test kernels lint bench packages clean
+PARTS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
+
+.PHONY: demo digits test test-top $(PARTS:%=test-%) kernels lint bench packages clean
 
 demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it; DEVICE=cuda: on a GPU.
 	$(BIN)/python examples/train_gpt.py $(if $(DEVICE),--device $(DEVICE))
@@ -11,8 +13,14 @@ demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, 
 digits: $(VENV)/examples.stamp  ## Classify handwritten digits.
 	$(BIN)/python examples/digits.py
 
-test: $(VENV)/test.stamp  ## Run the whole test suite.
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+# A process per part: recordings look at all objects there are, and 30,000 tests are a million objects.
+test: test-top $(PARTS:%=test-%)  ## Run the whole test suite; make -k test goes on after a part that fails.
+
+test-top: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/test_*.py
+
+$(PARTS:%=test-%): test-%: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/$*
 
 kernels: $(VENV)/test.stamp  ## Run every op's kernels for GPUs by Triton's interpreter, compile them, and print the shares.
 	$(BIN)/python -m benchmarks.gpu_coverage --cubin

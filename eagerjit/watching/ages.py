@@ -10,17 +10,15 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable
-from itertools import chain, compress, filterfalse
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime import holders
 from eagerjit.watching.observation import TraceBreak, user_line
 
 _FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) else 0  # as it starts
-
-_HOLDERS = frozenset((dict, tuple))
-"""The classes whose objects the collector tracks only while they hold what it tracks."""
 
 _SEEN_OR_CONSTANT = (dict, tuple, str, bytes, int, float, complex, np.generic)
 """Classes of untracked objects that others hold in sight of the collector, or that nobody changes."""
@@ -118,13 +116,13 @@ class Ages:
             if isinstance(values[0], (dict, tuple, np.ndarray)):
                 self.refuse("after gc.freeze() nobody knows since when an object is held", user_line())
             return False
-        holders = gc.get_referrers(*values)
-        if len(holders) < at_least or not self._are_young(holders):
+        known = gc.get_referrers(*values)
+        if len(known) < at_least or not self._are_young(known):
             return False
         # The attributes of an old object may be in a dictionary only since somebody has asked for it.
-        tables = [holder for holder in holders if type(holder) is dict]
+        tables = [holder for holder in known if type(holder) is dict]
         others = gc.get_referrers(*tables) if tables else []
-        return self._are_young([r for r in others if r is not holders and r is not tables])
+        return self._are_young([r for r in others if r is not known and r is not tables])
 
     def _is_held_unseen(self, value: Any) -> bool:
         """Whether an object from before holds one in a dictionary or tuple that the collector does not track.
@@ -132,12 +130,7 @@ class Ages:
         Such are those that hold nothing but what it does not track either: they are no holders to `gc.get_referrers`.
         """
         if self._unseen is None:
-            found: list[Any] = gc.get_referents(*gc.get_objects(1), *gc.get_objects(2))
-            self._unseen = set()
-            while found:  # most objects of a program pass here, in functions of C's
-                holders = compress(found, map(_HOLDERS.__contains__, map(type, found)))
-                found = gc.get_referents(*{id(h): h for h in filterfalse(gc.is_tracked, holders)}.values())
-                self._unseen.update(map(id, found))
+            self._unseen = holders.held_unseen([*gc.get_objects(1), *gc.get_objects(2)])
         return id(value) in self._unseen
 
     def _are_young(self, objects: list[Any]) -> bool:

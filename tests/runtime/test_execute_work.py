@@ -37,7 +37,6 @@ both = pytest.mark.parametrize("executor", EXECUTORS)
 
 @pytest.fixture(autouse=True)
 def classes() -> Iterator[None]:
-    gc.collect()  # what earlier tests left must not be given back while bytes and references are counted
     with bound_classes():
         yield
 
@@ -49,6 +48,7 @@ def classes() -> Iterator[None]:
 def test_arena_is_aligned_and_given_back(executor: str) -> None:
     steps = ((Op.CONST, 0, 1000), (Op.ARENA, 1, 0), (Op.ARENA, 2, 0))
     run = executable(executor, observing(0, *steps, slots=(1, 2)))
+    gc.collect()
     before = memory.memory_stats()["allocated_bytes"]
     for _ in range(3):
         first, second = run.run(())._data.tolist()
@@ -177,6 +177,7 @@ def test_kernel_status_raises(executor: str, work: int, status: int, expected: E
         (Op.FINISH,),
     )
     run = executable(executor, made)
+    gc.collect()  # what earlier tests left must not be given back meanwhile
     before = memory.memory_stats()["allocated_bytes"]
     for _ in range(3):
         with pytest.raises(type(expected), match=str(expected)):
@@ -363,6 +364,7 @@ def test_a_miss_leaves_no_trace(executor: str) -> None:
         (Op.BUMP_VERSION, 0, -1, 1),
     )
     run = executable(executor, made)
+    gc.collect()  # what earlier tests left must not be given back meanwhile
     before = memory.memory_stats()["allocated_bytes"], sys.getrefcount(x), sys.getrefcount(x._data)
     for _ in range(10):
         assert run.run((x, y, "no int")) is MISS
