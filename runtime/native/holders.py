@@ -27,7 +27,7 @@ TRAVERSE = 71
 
 
 def find_untracked(objects: ptr, found: ptr) -> i64:
-    """Appends to a list the untracked dictionaries and tuples that a list of objects hold; nonzero with an error set."""
+    """Appends to a list the untracked dictionaries and tuples that objects in a list hold; nonzero: an error is set."""
     kind = ptr(0)
     traverse = ptr(0)
     for i in range(PyList_Size(objects)):
