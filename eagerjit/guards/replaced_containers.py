@@ -49,7 +49,14 @@ class Opened:
     def begin(self, varying: Varying) -> None:
         """Begin with what is known of the recordings before."""
         self._varying = varying
-        varying.is_outside = lambda value: not (id(value) in self.journal.paths or self.journal.is_fresh(value))
+        varying.is_outside = self._is_outside
+
+    def _is_outside(self, holder: Any, value: Any) -> bool:
+        """Whether what a holder holds was there before the call."""
+        if id(value) in self.journal.paths:
+            return False
+        self.journal.find_in(holder, value)
+        return not self.journal.is_fresh(value)
 
     def keep_apart(self, others: Set[int]) -> None:
         """None of them may be one of these containers. Where one is, their slots are left as they are from here on."""

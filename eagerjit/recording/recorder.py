@@ -50,7 +50,7 @@ from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
-from eagerjit.recording.varying import Known, Varying
+from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
@@ -166,7 +166,7 @@ class Recording:
             journal.operations, steps = [], HostSteps(tracer.host.steps, tracer.host.errors)
             done = journal.world.inquiries, journal.beginning, steps, journal.memoized.given
             again = functools.partial(self._recorded_again, structure, varying.settled(), done)
-            varying.is_outside = bool
+            varying.is_outside = unknown
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, call_, grad_mode, guards, structure_now, again)
 

@@ -53,18 +53,23 @@ class Known:
         self.left |= varying.left
 
 
+def unknown(holder: Any, value: Any) -> bool:
+    """While nothing is recorded nothing is told from what was there before."""
+    return False
+
+
 class Varying:
     """What is known of numbers, tensors and containers when a call is recorded.
 
     functions   whether numbers are known to vary, so that functions of Python's own are called with those of each call
-    is_outside  whether a container was there before the call
+    is_outside  whether what a holder holds was there before the call
     """
 
     def __init__(self, functions: bool = False, known: Known | None = None):
         known = Known(seen=None) if known is None else known
         self.functions, self.slots, self.left = functions, set(known.slots), set(known.left)
         self.forms, self.seen, self.arrays, self.entries = known.forms, known.seen, set(known.arrays), known.entries
-        self.is_outside: Callable[[Any], bool] = bool
+        self.is_outside: Callable[[Any, Any], bool] = unknown
 
     def is_input(self, holder: Any, key: Any, value: Any) -> bool:
         """Whether a number or array that code reads is another one than it was in a recording before, or large."""
@@ -73,7 +78,7 @@ class Varying:
                 return True
             value = value.dtype.str, value.shape, value.tobytes()
         elif type(value) not in (int, float):
-            return self._is_replaced((id(holder), key), value)
+            return self._is_replaced(holder, key, value)
         slot = id(holder), key
         if slot in self.slots or self.seen is None:
             return slot in self.slots
@@ -82,12 +87,13 @@ class Varying:
         self.slots.add(slot)
         return True
 
-    def _is_replaced(self, slot: tuple[int, Any], value: Any) -> bool:
+    def _is_replaced(self, holder: Any, key: Any, value: Any) -> bool:
         """Whether a tensor, container or record is another one than before."""
+        slot = id(holder), key
         opens = keys_of(value, True) is not None
         plain = type(value) is Tensor and not value._requires_grad
         told = plain or (opens and not isinstance(value, tuple))
-        if told and slot not in self.slots and self.seen is not None and self.is_outside(value):
+        if told and slot not in self.slots and self.seen is not None and self.is_outside(holder, value):
             self.slots |= {slot} if self.seen.setdefault(slot, value) is not value else set()
         return slot in self.slots and (opens or isinstance(value, Tensor))
 

@@ -110,6 +110,15 @@ class Ages:
             self._fresh.update(map(id, unknown))
             self._alive += unknown
 
+    def find_in(self, holder: Any, value: Any) -> None:
+        """See that a container is from before, as an object from before holds it: then nobody looks at all objects."""
+        known = gc.is_tracked(value) or id(value) in self._outside or id(value) in self._fresh
+        if known or not gc.is_tracked(holder) or gc.get_freeze_count() > _FROZEN_BY_PYTHON:
+            return
+        if not self.is_fresh(holder) and any(held is value for held in gc.get_referents(holder)):
+            self._outside.add(id(value))
+            self._alive.append(value)
+
     def _only_young_know(self, *values: Any, at_least: int = 0) -> bool:
         """Whether no object from before holds one that the collector does not track, and so many made since do."""
         if gc.get_freeze_count() > _FROZEN_BY_PYTHON:  # no frozen object is named among holders
