@@ -22,8 +22,8 @@ test-top: $(VENV)/test.stamp
 $(PARTS:%=test-%): test-%: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/$*
 
-kernels: $(VENV)/test.stamp  ## Run every op's kernels for GPUs by Triton's interpreter, compile them, and print the shares.
-	$(BIN)/python -m benchmarks.gpu_coverage --cubin
+kernels: $(VENV)/test.stamp  ## Run every op's kernels for GPUs by Triton's interpreter, compile them (for SECONDS), print the shares.
+	$(BIN)/python -m benchmarks.gpu_coverage --cubin $(if $(SECONDS),--seconds $(SECONDS))
 
 lint: $(VENV)/test.stamp  ## Check style and types.
 	$(BIN)/ruff check .

@@ -1,9 +1,10 @@
 """How much of the op table runs on a GPU, found out without one.
 
-    python -m benchmarks.gpu_coverage [--cubin] [--dtype DTYPE] [NAME ...]
+    python -m benchmarks.gpu_coverage [--cubin] [--seconds N] [--dtype DTYPE] [NAME ...]
 
 Every op runs on its sample arguments with its kernels interpreted by Triton, and is compared with eager calls: bit for
-bit, but for sums of floats, whose order is another. With --cubin each kernel is also compiled for sm_80 and sm_90; with
+bit, but for sums of floats, whose order is another. With --cubin each kernel is also compiled for sm_80 and sm_90, with
+--seconds as long as these last, and what was left out is counted; with
 --dtype the samples' floats are of another dtype than float64, for ops that take it.
 """
 
@@ -13,9 +14,11 @@ import argparse
 import ast
 import functools
 import hashlib
+import math
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -52,6 +55,7 @@ class Outcome:
     calls       functions of the host that it needs, which no kernel does
     kernels     digests of the kernels that were compiled
     failures    what compiling them said
+    left_out    kernels for whose compilation there was no time
     """
 
     name: str
@@ -63,6 +67,7 @@ class Outcome:
     launches: list[Launch] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
 
 
 def names() -> list[str]:
@@ -179,11 +184,11 @@ def _difference(actual: np.ndarray, expected: np.ndarray) -> str:
     return "close" if np.allclose(a, b, rtol=limit, atol=limit, equal_nan=True) else "other values"
 
 
-def examined(name: str, dtype: str, cubin: bool) -> Outcome:
-    """What became of an op's samples, and of its kernels if they are to be compiled."""
+def examined(name: str, dtype: str, cubin: bool, until: float = math.inf) -> Outcome:
+    """What became of an op's samples, and of its kernels if they are to be compiled, until a time of the clock."""
     out = checked(name, dtype)
     if cubin:
-        compiled(out)
+        compiled(out, until)
     out.launches.clear()
     return out
 
@@ -192,10 +197,13 @@ _DONE: dict[tuple[str, int], str] = {}
 """What compiling a kernel for an architecture said, by the kernel's digest."""
 
 
-def compiled(out: Outcome) -> None:
+def compiled(out: Outcome, until: float = math.inf) -> None:
     """Compile an op's kernels, each once for every architecture, and note what fails or takes other parameters."""
     for launch in out.launches:
         digest = _digest(launch)
+        if time.time() > until and (digest, ARCHITECTURES[-1]) not in _DONE:
+            out.left_out.add(digest)
+            continue
         out.kernels.add(digest)
         for architecture in ARCHITECTURES:
             key = (digest, architecture)
@@ -223,9 +231,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_coverage", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops")
     parser.add_argument("--cubin", action="store_true", help="compile every kernel too")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no compilation after so many")
     parser.add_argument("--dtype", default="float64", help="of the samples' floats")
     options = parser.parse_args()
-    examine = functools.partial(examined, dtype=options.dtype, cubin=options.cubin)
+    until = time.time() + options.seconds
+    examine = functools.partial(examined, dtype=options.dtype, cubin=options.cubin, until=until)
     outcomes = []
     for outcome in _by_several(examine, options.names or names()):
         if outcome.samples:  # none where an op takes no such dtype
@@ -260,9 +270,11 @@ def report(outcomes: Sequence[Outcome], cubin: bool, others: Mapping[str, str]) 
     parts = [f"{len(done)} of {whole} ops have a GPU lowering ({_share(len(done), whole)})"]
     parts.append(f"{_all(len(right), len(done))} right by the interpreter")
     if cubin:
-        fine = sum(not o.failures for o in done)
+        fine = sum(not o.failures and not o.left_out for o in done)
         kernels = set[str]().union(*(o.kernels for o in outcomes))
-        parts.append(f"{_all(fine, len(done))} compile for sm_80 and sm_90 ({len(kernels)} kernels)")
+        left_out = set[str]().union(*(o.left_out for o in outcomes)) - kernels
+        count = f"{len(kernels)} kernels" + f", {len(left_out)} more found no time" * bool(left_out)
+        parts.append(f"{_all(fine, len(done))} compile for sm_80 and sm_90 ({count})")
     print(", ".join(parts))
 
 
