@@ -3,9 +3,9 @@
     python -m benchmarks.gpu_coverage [--cubin] [--seconds N] [--dtype DTYPE] [NAME ...]
 
 Every op runs on its sample arguments with its kernels interpreted by Triton, and is compared with eager calls: bit for
-bit, but for sums of floats, whose order is another. With --cubin each kernel is also compiled for sm_80 and sm_90, with
---seconds as long as these last, and what was left out is counted; with
---dtype the samples' floats are of another dtype than float64, for ops that take it.
+bit, but for sums of floats, whose order is another. With --cubin each kernel is also compiled for sm_80 and sm_90,
+with --seconds as long as these last, and what was left out is counted; with --dtype the samples' floats are of another
+dtype than float64, for ops that take it.
 """
 
 from __future__ import annotations

@@ -117,7 +117,10 @@ def put(kind: str, key: str, content: bytes) -> None:
 def _estimated(folder: int) -> int:
     """About the bytes of all entries, by those in four of the 256 folders that their hashes spread them over."""
     names = [f"{n:02x}" for n in range(folder % 64, 256, 64)]
-    kinds = os.listdir(directory())
+    try:
+        kinds = os.listdir(directory())
+    except OSError:  # another process has cleared it, or nobody may look
+        return 0
     sizes = (status.st_size for kind in kinds for name in names for _, status in _files(directory() / kind / name))
     return sum(sizes) * 64
 

@@ -65,3 +65,15 @@ def test_kernels_for_mixed_dtypes(name: str, dtype: torch.dtype) -> None:
     outcome = gpu_coverage.Outcome(name)
     gpu_coverage.compare(outcome, call, [given[kind] for kind in kinds])
     assert outcome.same + outcome.close == 1 and not outcome.problems and not outcome.calls
+
+
+def test_kernels_for_which_there_is_no_time_are_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu_coverage, "_DONE", {})
+    outcome = gpu_coverage.checked("relu")
+    gpu_coverage.compiled(outcome, until=0.0)
+    assert outcome.left_out and not outcome.kernels and not outcome.failures
+    gpu_coverage.report([outcome], True, {})
+    shown = capsys.readouterr().out
+    assert f"0 of them compile for sm_80 and sm_90 (0 kernels, {len(outcome.left_out)} more found no time)" in shown

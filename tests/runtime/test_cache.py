@@ -130,6 +130,10 @@ def test_short_processes_prune_by_what_a_few_folders_hold(folder: Path, monkeypa
     assert cache.stats()["bytes"] <= 500_000
 
 
+def test_a_cache_that_is_gone_meanwhile_is_taken_for_empty(folder: Path) -> None:
+    assert not folder.exists() and cache._estimated(0) == 0
+
+
 def test_temporary_files_of_dead_processes_are_removed(folder: Path) -> None:
     cache.put("object", KEY, b"content")
     fresh, old = entry(folder).with_name("fresh.tmp"), entry(folder).with_name("old.tmp")
