@@ -13,7 +13,7 @@ from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
-from eagerjit.compiler.codegen.triton.product import CONSTANTS, PART_OF_TILE, gathered, shared_sum
+from eagerjit.compiler.codegen.triton.product_text import CONSTANTS, PART_OF_TILE, gathered, shared_sum
 from eagerjit.compiler.codegen.triton.source import (
     COUNTERS,
     INT32,
