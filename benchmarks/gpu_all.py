@@ -29,7 +29,8 @@ from benchmarks.harness import Rows
 NAMES = ("gpu_kernels", "gpu", "gpu_models")
 PREPARED = {name: ("eagerjit", "torch.compile") for name in ("gpu_kernels", "gpu_models")} | {"gpu": ()}
 """Who compiles ahead. With CUDA graphs the kernels are the same."""
-AT_ONCE = 2  # processes that share the device's memory, while they compile or get ready to measure
+AT_ONCE = 2  # processes that share the device's memory while they get ready to measure
+COMPILING = 3  # and while they compile, beside tests
 LAST = "eagerjit eager"  # who is measured when the others have been
 LEAST = 5.0  # seconds without which nothing is begun
 
@@ -47,7 +48,7 @@ class Budget:
 
 def prepare(names: Sequence[str], environment: dict[str, str], budget: Budget) -> list[str]:
     """Compile ahead; what did not work, which is compiled later instead."""
-    on_device = threading.Semaphore(AT_ONCE)
+    on_device = threading.Semaphore(COMPILING)
 
     def run(name: str, peer: str, phase: str) -> str:
         idle = peer.startswith("eagerjit")
