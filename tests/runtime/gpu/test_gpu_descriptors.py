@@ -18,7 +18,7 @@ from machines import box
 import eagerjit as ej
 from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler import following
-from eagerjit.compiler.codegen.triton import product
+from eagerjit.compiler.codegen.triton import overlapped, product
 from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.compiler.codegen.triton.tiles import HOPPER, Tile, choose
 from eagerjit.cuda import execution
@@ -126,9 +126,9 @@ def test_a_tile_is_finished_while_the_next_one_is_multiplied(
     monkeypatch.setattr(product, "gpu", lambda number: replace(HOPPER, processors=2))
     for depth, piece in ((16, 4), (32, 8)):
         monkeypatch.setattr(product, "choose", lambda *sizes, depth=depth: Tile(16, 16, depth, 4, 3))
-        (overlapped,), bits = launched(call, *arguments)
-        assert overlapped.programs == 2 and overlapped.partials == 2 * 16 * 16 * 2
-        assert overlapped.constants["PIECE"] == piece and overlapped.constants["WIDE"] == wide
+        (later,), bits = launched(call, *arguments)
+        assert later.programs == 2 and later.partials == 2 * 16 * 16 * 2
+        assert later.constants["PIECE"] == piece and later.constants["WIDE"] == wide
         assert bits == expected
 
 
@@ -215,6 +215,29 @@ def encoded(library: FakeLibrary) -> int:
     return sum(call[0] == "cuTensorMapEncodeTiled" for call in library.calls)
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_memory_of_programs_that_finish_tiles_later(
+    library: FakeLibrary, cuda: Any, small: None, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch that has such memory, and counters none; queued by native code, and by Python."""
+    monkeypatch.setattr(product, "room", lambda *tile: (1, 1 << 17))
+    monkeypatch.setattr(product, "choose", lambda *sizes: Tile(16, 16, 16, 4, 3))
+    monkeypatch.setattr(product, "gpu", lambda number: replace(HOPPER, processors=2))
+    for limit in ("LONG", "LARGE"):
+        monkeypatch.setattr(following, limit, 0)
+    finished: list[int] = []
+    monkeypatch.setattr(product, "pieces", lambda tile, k: finished.append(k) or overlapped.pieces(tile, k))
+    call = jit(lambda x, w: Function.gelu(x @ w), fullgraph=True)
+    x, w = numbers(40, 72), numbers(72, 24)
+    there = x.to("cuda"), w.to("cuda")
+    expected = Function.gelu(x @ w)
+    for _ in range(2):
+        with timeline.recording(cuda.device(0)) if watched else contextlib.nullcontext():
+            found = call(*there).cpu()
+        assert ej.allclose(found.float(), expected.float(), rtol=2e-2, atol=2e-2)
+    assert finished
+
+
 @pytest.fixture
 def maps(monkeypatch: pytest.MonkeyPatch) -> descriptors.Maps:
     monkeypatch.setattr(descriptors.maps, "refused", False)
@@ -279,7 +302,7 @@ LARGE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "batched": (lambda x, w: x @ w.mT, [(6, 264, 328), (6, 520, 328)]),
     "shared sums": (lambda x, w: x.T @ w, [(16384, 128), (16384, 136)]),
     "several tiles": (lambda x, w: Function.leaky_relu(x @ w), [(2056, 512), (512, 4104)]),
-    "finished later": (lambda x, w: Function.gelu(x @ w), [(4120, 4104), (4104, 5128)]),
+    "finished later": (jit(lambda x, w: Function.gelu(x @ w)), [(4120, 4104), (4104, 5128)]),
     "attention": (
         lambda q, k, v: Function.scaled_dot_product_attention(q, k, v, is_causal=True), [(2, 3, 500, 128)] * 3
     ),
