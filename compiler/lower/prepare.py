@@ -10,6 +10,7 @@ from eagerjit.compiler.ir import Graph, Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.gathers import picked, picks
 from eagerjit.compiler.lower.libraries import is_attention
+from eagerjit.compiler.lower.turned import with_turned_factors
 from eagerjit.compiler.ops import elementwise, linear, reductions, views
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.dead import remove_dead
@@ -53,7 +54,7 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
         elif narrow and picks(current):
             nodes += picked(current, results)
         elif narrow and current.op is linear.matmul:
-            nodes.append(_narrowed(current))
+            nodes += with_turned_factors(_narrowed(current), trace.hints)
         elif _is_slender(current):
             nodes += _summed(current)
         elif _reads_in_order(current) and not (narrow and is_attention(current)):
