@@ -229,7 +229,8 @@ class Convolution:
     """One of a convolution's three tensors from the others: `result` is "y", "x" or "w"; a task is a group.
 
     `sizes` are images, and channels and rows per group; `spatial` per dimension, the outermost of three first, input,
-    kernel, output, stride, padding and dilation. All memory is contiguous.
+    kernel, output, stride, padding and dilation. All memory is contiguous; `last`: of what is multiplied, without
+    groups, after the channels for "y", or the rows of w for "x", have become the last dimension.
     """
 
     result: str
@@ -239,6 +240,7 @@ class Convolution:
     sizes: tuple[int | str, ...]
     spatial: tuple[tuple[int | str, ...], ...]
     dtype: str
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,8 +364,9 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
             case Attention(kind, memory, sizes, batch, causal, scale, dtype):
                 lines.append(f"{indent}attention {kind} : {dtype} sizes {sizes} batch {batch} {causal} {scale!r}")
                 lines += [f"{indent}  {name} {param} steps {steps}" for name, param, steps in memory]
-            case Convolution(result, x, w, y, sizes, spatial, dtype):
-                lines.append(f"{indent}convolution {result} of {x} {w} {y} : {dtype} {sizes} {spatial}")
+            case Convolution(result, x, w, y, sizes, spatial, dtype, last):
+                order = " last" * last
+                lines.append(f"{indent}convolution {result} of {x} {w} {y} : {dtype} {sizes} {spatial}{order}")
             case Sort(out, x, op, source, target, part, run, extent, inner, count, dtype):
                 lines.append(f"{indent}sort {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
                 lines.append(f"{indent}  runs of {run} from {source} in {part} to {target}")

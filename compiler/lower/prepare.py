@@ -9,8 +9,8 @@ from typing import Any
 from eagerjit.compiler.ir import Graph, Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.gathers import picked, picks
-from eagerjit.compiler.lower.libraries import is_attention
-from eagerjit.compiler.lower.turned import with_turned_factors
+from eagerjit.compiler.lower.libraries import RESULT, is_attention
+from eagerjit.compiler.lower.turned import with_last_channels, with_turned_factors
 from eagerjit.compiler.ops import elementwise, linear, reductions, views
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.dead import remove_dead
@@ -57,8 +57,11 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += with_turned_factors(_narrowed(current), trace.hints)
         elif _is_slender(current):
             nodes += _summed(current)
+        elif narrow and current.op in RESULT:
+            current = _narrowed(current)
+            nodes += list(with_last_channels(current, trace.hints)) or _contiguous(current)
         elif _reads_in_order(current) and not (narrow and is_attention(current)):
-            nodes += _contiguous(_narrowed(current) if narrow and current.op.family == "linear" else current)
+            nodes += _contiguous(current)
         else:
             nodes.append(current)
         if trace.checks and node.op.family in UNSEEN and node.dtype.kind == "float":

@@ -56,7 +56,8 @@ def convolution(name: str, node: Node, out: Argument) -> Built:
     words = [known.amount(size) for size in spatial(node)]
     dims = tuple(tuple(words[i : i + 6]) for i in range(0, 18, 6))
     result = ("y", "x", "w")[RESULT[node.op]]
-    statement = loops.Convolution(result, "m0", "m1", "m2", counts, dims, node.dtype.short)
+    last = "last" in node.attributes
+    statement = loops.Convolution(result, "m0", "m1", "m2", counts, dims, node.dtype.short, last)
     return Built(known.kernel(name, statement), known.arguments, groups, multiplications(node), 0, (node.source,))
 
 

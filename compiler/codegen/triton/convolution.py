@@ -3,13 +3,16 @@
     y   rows m are (image, position of y), columns n rows of w, the sum runs over (channel, tap)
     x   rows m are (image, position of x), columns n channels,  the sum runs over (row of w, tap)
     w   rows m are rows of w, columns n (channel, tap),         the sum runs over (image, position of y)
+
+Of many channels, or rows of w, a block of the sum has one tap: the sum runs over taps first. Where the tensors that are
+multiplied have them last in memory, a thread reads several at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
@@ -36,14 +39,18 @@ AXES = {
 }
 """What the indices m, n and k of the product are made of: image b, channel c, row r, positions i and o, tap t."""
 FACTORS = {"y": ("x", "w"), "x": ("y", "w"), "w": ("y", "x")}
+SUMMED = {"y": "c", "x": "r"}
+"""What the sum runs over besides taps."""
+MANY = 16
+"""So many of them that it runs over taps first, if blocks of them are filled for two thirds."""
 
 
 class ConvolutionText(KernelText):
     """Writes one such kernel."""
 
-    def __init__(self, kernel: Kernel, statement: Convolution, split: bool = False):
+    def __init__(self, kernel: Kernel, statement: Convolution, split: bool = False, by_taps: bool = False):
         super().__init__(kernel, Shape(True, "whole"))
-        self.statement, self.split = statement, split
+        self.statement, self.split, self.by_taps = statement, split, by_taps
         self.images, self.channels, self.rows = map(str, statement.sizes)
         self.memory = {"x": statement.x, "w": statement.w, "y": statement.y}
 
@@ -80,18 +87,26 @@ class ConvolutionText(KernelText):
         ):
             self.emit(line)
         found = self._decoded("m", axes[0], "") | self._decoded("n", axes[1], "")
+        if self.by_taps:
+            self.emit(f"padded = {blocks_of(self.whole(SUMMED[s.result]), 'DEPTH')} * DEPTH")
+            k = f"{self.whole('t')} * padded"
         begin, end = ("begin", "end") if self.split else ("0", k)
         for line in shared_sum(k) if self.split else ():
             self.emit(line)
         self.emit(f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})")
         self.emit(f"for done in range({begin}, {end}, DEPTH):")
         self.depth += 1
+        start = "done"
+        if self.by_taps:
+            start, end = "done - tap * padded", self.whole(SUMMED[s.result])
+            self.emit("tap = done // padded")
+            found |= self._decoded("tap", ("t",), "")
         for side, index, outer in (("left", "[None, :]", f"m < {m}"), ("right", "[:, None]", f"n < {n}")):
             own = f"k_{side}"
-            self.emit(f"{own} = done + tl.arange(0, DEPTH){index}")
-            names = found | self._decoded(own, axes[2], f"_{side}")
+            self.emit(f"{own} = {start} + tl.arange(0, DEPTH){index}")
+            summed = {SUMMED[s.result]: own} if self.by_taps else self._decoded(own, axes[2], f"_{side}")
             factor = FACTORS[s.result][side == "right"]
-            place, conditions = self._place(factor, names, f"_{side}")
+            place, conditions = self._place(factor, found | summed, f"_{side}")
             mask = " & ".join(f"({c})" for c in (outer, f"{own} < {end}", *conditions))
             self.emit(f"{side} = tl.load({self.memory[factor]} + ({place}), mask={mask}, other=0.0)")
         how = f'input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float{wide}'
@@ -129,18 +144,25 @@ class ConvolutionText(KernelText):
     def _place(self, tensor: str, names: dict[str, str], suffix: str) -> tuple[str, list[str]]:
         """An element's place in a tensor, and what has to hold for it to be there."""
         conditions: list[str] = []
+        kind = {"w": "t", "x": "i", "y": "o"}[tensor]
         if tensor == "w":
-            lead, inner = f"(group * {self.rows} + {names['r']}) * {self.channels} + {names['c']}", "t"
             positions = [names[f"t{d}"] for d in range(3)]
         else:
-            inner = "i" if tensor == "x" else "o"
-            row, count = (names["c"], self.channels) if tensor == "x" else (names["r"], self.rows)
-            lead = f"({names['b']} * GROUPS + group) * {count} + {row}"
-            positions = [self._position(inner, d, names, suffix, conditions) for d in range(3)]
-        place = lead
-        for position, dim in zip(positions, self.statement.spatial, strict=True):
-            extent = str(dim[EXTENT[inner]])
-            place = place if extent == "1" and position == "0" else f"({place}) * {extent} + {position}"
+            positions = [self._position(kind, d, names, suffix, conditions) for d in range(3)]
+        inner = [(p, str(dim[EXTENT[kind]])) for p, dim in zip(positions, self.statement.spatial, strict=True)]
+        counts = {"c": self.channels, "r": self.rows}
+        if self.statement.last and tensor != self.statement.result:
+            last = SUMMED[self.statement.result]
+            first = "b" if tensor != "w" else "r" if last == "c" else "c"
+            places = [(names[first], ""), *inner, (names[last], counts[last])]
+        elif tensor == "w":
+            places = [(f"group * {self.rows} + {names['r']}", ""), (names["c"], self.channels), *inner]
+        else:
+            row = "c" if tensor == "x" else "r"
+            places = [(f"{names['b']} * GROUPS + group", ""), (names[row], counts[row]), *inner]
+        (place, _), *rest = places
+        for index, extent in rest:
+            place = place if extent == "1" and index == "0" else f"({place}) * {extent} + {index}"
         return place, conditions
 
     def _position(self, kind: str, d: int, names: dict[str, str], suffix: str, conditions: list[str]) -> str:
@@ -164,13 +186,13 @@ class ConvolutionText(KernelText):
 class ConvolutionKernel(StatementKernel[Convolution]):
     """A convolution of the IR for the GPU, used like a `TritonKernel`."""
 
-    @cached_property
-    def sources(self) -> tuple[TritonSource, ...]:
-        """The file for a program per tile, and that for several."""
-        return self._source(False), self._source(True)
+    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
+        super().__init__(kernel, lines)
+        self.source = lru_cache(self._source)
 
-    def _source(self, split: bool) -> TritonSource:
-        writer = ConvolutionText(self.kernel, self.statement, split)
+    def _source(self, split: bool, by_taps: bool) -> TritonSource:
+        """The file for a program per tile, or several; `by_taps`: the sum runs over taps first."""
+        writer = ConvolutionText(self.kernel, self.statement, split, by_taps)
         if not split:
             return self.file(writer, (*CONSTANTS, "GROUPS"))
         sums = "f64" if self.statement.dtype == "f64" else "f32"
@@ -202,7 +224,9 @@ class ConvolutionKernel(StatementKernel[Convolution]):
             "TF32": int(precision.tf32 and factors == "f32"), "WIDE": int(largest >= INT32), "GROUPS": tasks,
         }  # fmt: skip
         tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
-        source, own = self.sources[tile.split > 1], (0, 0)
+        summed = counts[SUMMED[s.result]] if s.result in SUMMED else 0
+        padded = -(-summed // tile.depth) * tile.depth
+        source, own = self.source(tile.split > 1, summed >= MANY and 2 * padded <= 3 * summed), (0, 0)
         aligned = multiples(source, tasks, sizes)
         if tile.split > 1:
             constants["SPLIT"] = tile.split
