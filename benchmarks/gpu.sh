@@ -1,9 +1,10 @@
 #!/bin/bash
 # The tests that need a GPU and the benchmarks on it, straight from the checkout, with nothing to install:
 #   benchmarks/gpu.sh [folder for the results] [tests|benchmarks]
-# It takes LIMIT seconds, 530 unless given. CACHE is a folder of what is compiled, which saves time where it is full;
+# It takes LIMIT seconds, 530 unless given. CACHE is a folder of what is compiled already;
 #   python -m benchmarks.gpu_all gpu_kernels gpu_models --compile --cache FOLDER
-# fills one on any machine with Triton. The tables come last; the tests' own output is in gpu_tests.txt beside the results.
+# fills one, of eagerjit's kernels on any machine with Triton. Without it the script compiles ahead beside the tests.
+# The tables come last; the tests' own output is in gpu_tests.txt beside the results.
 cd "$(dirname "$0")/.." || exit 1
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
 limit=${LIMIT:-530} what=${2:-tests and benchmarks}
@@ -18,15 +19,16 @@ if ! "$python" -c "from eagerjit.runtime.gpu.devices import platform; assert pla
     echo "no GPU: $(tail -n 1 "$output/gpu_tests.txt")"
     exit 1
 fi
+[ -n "$CACHE" ] && "$python" -m benchmarks.gpu_all --moved --cache "$cache"
 left() { echo $((limit - SECONDS)); }
 tests=0 kernels=0 timeline=0 models=0
 
 # What takes the host's time first: tests, and compiling what is measured afterwards.
-ahead=$((limit * 3 / 10))
+ahead=$((limit * (${#CACHE} ? 42 : 30) / 100))
 if [[ $what == *benchmarks ]]; then
     "$python" -m benchmarks.gpu_timeline --prepare &
     pictures=$!
-    "$python" -m benchmarks.gpu_all gpu_kernels gpu_models --compile --seconds $ahead --cache "$cache" &
+    [ -z "$CACHE" ] && "$python" -m benchmarks.gpu_all gpu_kernels gpu_models --compile --seconds $ahead --cache "$cache" &
     compiling=$!
 fi
 if [[ $what == tests* ]]; then

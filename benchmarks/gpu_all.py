@@ -2,10 +2,12 @@
 
     python -m benchmarks.gpu_all [--seconds N] [--output FOLDER] [--cache FOLDER] NAME...
     python -m benchmarks.gpu_all --compile [--seconds N] --cache FOLDER NAME...
+    python -m benchmarks.gpu_all --moved --cache FOLDER
 
 With --compile nothing is measured, but kernels are compiled into the cache, by as many processes as there are cores:
 eagerjit's for an idle device, which needs no GPU, and torch.compile's where there is one. A library that fails, takes
-too long or finds no time left is named in the table, and costs none of the others.
+too long or finds no time left is named in the table, and costs none of the others. --moved makes a cache folder that
+comes from elsewhere of use: Triton notes where files lay.
 """
 
 from __future__ import annotations
@@ -70,6 +72,14 @@ def prepare(names: Sequence[str], environment: dict[str, str], budget: Budget) -
         return [problem for problem in pool.map(lambda job: run(*job), jobs) if problem]
 
 
+def moved(cache: Path) -> None:
+    """Say in Triton's notes that files lie where they do."""
+    for notes in (cache / "triton").glob("*/__grp__*.json"):
+        names = json.loads(notes.read_text())["child_paths"]
+        here = {name: str(notes.parent / name) for name in names if (notes.parent / name).exists()}
+        notes.write_text(json.dumps({"child_paths": here}))
+
+
 def attempts(name: str, peer: str, phase: str, environment: dict[str, str], limit: float) -> Rows:
     """Run a phase of a library; a process that ends in the middle is followed by one that goes on behind the row."""
     rows, end = Rows(), time.monotonic() + limit
@@ -125,14 +135,20 @@ def measure(name: str, environment: dict[str, str], budget: Budget, output: Path
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_all")
-    parser.add_argument("names", nargs="+", choices=NAMES)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--seconds", type=float, default=520.0, help="for all of it")
     parser.add_argument("--output", type=Path, default=report.RESULTS, help="folder for the results")
     parser.add_argument("--cache", type=Path, help="folder for what is compiled, instead of one that is deleted")
     parser.add_argument("--compile", action="store_true", help="only compile")
+    parser.add_argument("--moved", action="store_true", help="only note where the files of the cache lie")
     options = parser.parse_args()
-    if options.compile and options.cache is None:
-        parser.error("--compile needs --cache, a folder for what is compiled")
+    if (options.compile or options.moved) and options.cache is None:
+        parser.error("--compile and --moved need --cache, a folder for what is compiled")
+    if options.moved:
+        moved(options.cache.absolute())
+        return
+    if not options.names or not {*options.names} <= {*NAMES}:
+        parser.error(f"names are {', '.join(NAMES)}")
     budget = Budget(options.seconds)
     with contextlib.ExitStack() as stack:
         kept = options.cache

@@ -114,6 +114,18 @@ def test_what_is_compiled_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not any(how for how, peer, _ in calls if peer == "torch")
 
 
+def test_a_cache_that_was_moved_is_of_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = tmp_path / "triton" / "KEY"
+    entry.mkdir(parents=True)
+    (entry / "k.cubin").write_bytes(b"code")
+    notes = entry / "__grp__k.json"
+    names = {name: f"/elsewhere/KEY/{name}" for name in ("k.cubin", "k.llir")}
+    notes.write_text(json.dumps({"child_paths": names}))
+    monkeypatch.setattr(sys, "argv", ["gpu_all", "--moved", "--cache", str(tmp_path)])
+    gpu_all.main()
+    assert json.loads(notes.read_text()) == {"child_paths": {"k.cubin": str(entry / "k.cubin")}}
+
+
 def test_a_benchmark_that_fails_costs_none_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = []
 
