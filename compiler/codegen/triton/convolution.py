@@ -5,17 +5,19 @@
     w   rows m are rows of w, columns n (channel, tap),         the sum runs over (image, position of y)
 
 Of many channels, or rows of w, a block of the sum has one tap: the sum runs over taps first. Where the tensors that are
-multiplied have them last in memory, a thread reads several at once.
+multiplied have them last in memory, a thread reads several at once. Columns of w's gradient have one tap likewise.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
+from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.product_text import CONSTANTS, PART_OF_TILE, gathered, shared_sum
 from eagerjit.compiler.codegen.triton.source import (
     COUNTERS,
@@ -26,7 +28,7 @@ from eagerjit.compiler.codegen.triton.source import (
     TritonSource,
     multiples,
 )  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT, choose
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, Tile, choose
 from eagerjit.compiler.loops import Convolution, Kernel
 from eagerjit.runtime.gpu.precision import precision
 
@@ -42,7 +44,17 @@ FACTORS = {"y": ("x", "w"), "x": ("y", "w"), "w": ("y", "x")}
 SUMMED = {"y": "c", "x": "r"}
 """What the sum runs over besides taps."""
 MANY = 16
-"""So many of them that it runs over taps first, if blocks of them are filled for two thirds."""
+"""So many of them, or channels of w's gradient, that a block has one tap, if blocks are filled for two thirds."""
+
+
+DIVIDED = '''@triton.jit
+def divided(x, y, WIDE: tl.constexpr):
+    """x // y of numbers that are not negative, which takes half the time without signs."""
+    if WIDE:
+        return x // y
+    else:
+        return (x.to(tl.uint32) // tl.cast(y, tl.uint32)).to(tl.int32)
+'''
 
 
 class ConvolutionText(KernelText):
@@ -52,7 +64,9 @@ class ConvolutionText(KernelText):
         super().__init__(kernel, Shape(True, "whole"))
         self.statement, self.split, self.by_taps = statement, split, by_taps
         self.images, self.channels, self.rows = map(str, statement.sizes)
+        self.functions["divided"] = Function("divided", DIVIDED)
         self.memory = {"x": statement.x, "w": statement.w, "y": statement.y}
+        self.along: set[str] = set()
 
     def whole(self, part: str) -> str:
         """How many indices a part of m, n or k has."""
@@ -68,9 +82,13 @@ class ConvolutionText(KernelText):
         axes = AXES[s.result]
         m, n, k = (" * ".join(map(self.whole, parts)) for parts in axes)
         wide = "64" if s.dtype == "f64" else "32"
+        of_weight, column, taps = self.by_taps and s.result == "w", "within // height", ""
+        if of_weight:
+            n, column, taps = self.channels, "within // height % across", f" * {self.whole('t')}"
         for line in (
             f"high = {blocks_of(m, 'ROWS')}",
-            f"wide = {blocks_of(n, 'COLUMNS')}",
+            *([f"across = {blocks_of(n, 'COLUMNS')}"] if of_weight else ()),
+            f"wide = {'across' if of_weight else blocks_of(n, 'COLUMNS')}{taps}",
             "program = tl.program_id(0)",
             *(PART_OF_TILE if self.split else ()),
             "group = program // (high * wide)",
@@ -79,15 +97,18 @@ class ConvolutionText(KernelText):
             "height = tl.minimum(high - first, GROUP)",
             "within = tile % (GROUP * wide)",
             "m = (first + within % height) * ROWS + tl.arange(0, ROWS)[:, None]",
-            "n = within // height * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+            f"n = {column} * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+            *(["tap = within // height // across"] if of_weight else ()),
             "if WIDE:",
             "    m = m.to(tl.int64)",
             "    n = n.to(tl.int64)",
             "    group = group.to(tl.int64)",
         ):
             self.emit(line)
-        found = self._decoded("m", axes[0], "") | self._decoded("n", axes[1], "")
-        if self.by_taps:
+        found = self._decoded("m", axes[0], "")
+        found |= self._decoded("n", axes[1], "") if not of_weight else {"c": "n", **self._decoded("tap", ("t",), "")}
+        by_taps = self.by_taps and not of_weight
+        if by_taps:
             self.emit(f"padded = {blocks_of(self.whole(SUMMED[s.result]), 'DEPTH')} * DEPTH")
             k = f"{self.whole('t')} * padded"
         begin, end = ("begin", "end") if self.split else ("0", k)
@@ -97,14 +118,15 @@ class ConvolutionText(KernelText):
         self.emit(f"for done in range({begin}, {end}, DEPTH):")
         self.depth += 1
         start = "done"
-        if self.by_taps:
+        if by_taps:
             start, end = "done - tap * padded", self.whole(SUMMED[s.result])
             self.emit("tap = done // padded")
             found |= self._decoded("tap", ("t",), "")
         for side, index, outer in (("left", "[None, :]", f"m < {m}"), ("right", "[:, None]", f"n < {n}")):
             own = f"k_{side}"
             self.emit(f"{own} = {start} + tl.arange(0, DEPTH){index}")
-            summed = {SUMMED[s.result]: own} if self.by_taps else self._decoded(own, axes[2], f"_{side}")
+            summed = {SUMMED[s.result]: own} if by_taps else self._decoded(own, axes[2], f"_{side}")
+            self.along = {*summed.values()}
             factor = FACTORS[s.result][side == "right"]
             place, conditions = self._place(factor, found | summed, f"_{side}")
             mask = " & ".join(f"({c})" for c in (outer, f"{own} < {end}", *conditions))
@@ -114,6 +136,7 @@ class ConvolutionText(KernelText):
         self.depth -= 1
         for line in gathered(wide) if self.split else ():
             self.emit(line)
+        self.along = set()
         place, _ = self._place(s.result, found, "")
         inside = f"(m < {m}) & (n < {n})" + " & last" * self.split
         self.emit(f"tl.store({self.memory[s.result]} + ({place}), product, mask={inside})")
@@ -136,8 +159,8 @@ class ConvolutionText(KernelText):
             found[name] = rest
             if position:
                 found[name] = f"{name}{suffix}"
-                self.emit(f"{name}{suffix} = {rest} % {extent}")
-                self.emit(f"{index}_{position} = {rest} // {extent}")
+                self.emit(f"{index}_{position} = divided({rest}, {extent}, WIDE)")
+                self.emit(f"{name}{suffix} = {rest} - {index}_{position} * {extent}")
                 rest = f"{index}_{position}"
         return found
 
@@ -160,10 +183,21 @@ class ConvolutionText(KernelText):
         else:
             row = "c" if tensor == "x" else "r"
             places = [(f"{names['b']} * GROUPS + group", ""), (names[row], counts[row]), *inner]
-        (place, _), *rest = places
-        for index, extent in rest:
-            place = place if extent == "1" and index == "0" else f"({place}) * {extent} + {index}"
-        return place, conditions
+        return self._sum_of_steps(places), conditions
+
+    def _sum_of_steps(self, places: list[tuple[str, str]]) -> str:
+        """The place with these indices in dimensions of these extents, the outermost first, whose own does not matter.
+
+        What the index of the sum decides on is added first, so that only the last addition is of a whole block.
+        """
+        parts: dict[bool, list[str]] = {True: [], False: []}
+        for number, (index, extent) in enumerate(places):
+            if extent == "1" and index == "0":
+                continue
+            step = " * ".join(e for _, e in places[number + 1 :] if e != "1")
+            along = not self.along.isdisjoint(re.findall(r"\w+", index))
+            parts[along].append(f"({index}) * ({step})" if step else f"({index})")
+        return " + ".join(f"({' + '.join(part)})" for part in parts.values() if part) or "0"
 
     def _position(self, kind: str, d: int, names: dict[str, str], suffix: str, conditions: list[str]) -> str:
         """A position of x from those of y and the tap, or the other way round."""
@@ -173,6 +207,8 @@ class ConvolutionText(KernelText):
         if dim[INPUT] == dim[KERNEL] == dim[OUTPUT] == "1":
             return "0"
         name, tap = f"{kind}{d}{suffix}", names[f"t{d}"]
+        if {names[f"{'o' if kind == 'i' else 'i'}{d}"], tap} & self.along:
+            self.along.add(name)
         if kind == "i":
             self.emit(f"{name} = {names[f'o{d}']} * {dim[STRIDE]} - {dim[PADDING]} + {tap} * {dim[DILATION]}")
             conditions += [f"{name} >= 0", f"{name} < {dim[INPUT]}"]
@@ -213,7 +249,10 @@ class ConvolutionKernel(StatementKernel[Convolution]):
                 extents[-1] *= counts[part]
         m, n, k = (max(extent, 1) for extent in extents)
         factors = next(p.dtype for p in self.kernel.params if p.name != {"x": s.x, "w": s.w, "y": s.y}[s.result])
-        tile = choose(m, n, k, max(tasks, 1), factors, precision.tf32, architecture, addressed=True)
+        columns, products = n, tasks
+        if s.result == "w" and counts["c"] >= MANY:
+            columns, products = counts["c"], tasks * counts["t"]
+        tile = choose(m, columns, k, max(products, 1), factors, precision.tf32, architecture, addressed=True)
         places = (
             counts["b"] * counts["c"] * counts["i"], counts["r"] * counts["c"] * counts["t"],
             counts["b"] * counts["r"] * counts["o"],
@@ -224,12 +263,19 @@ class ConvolutionKernel(StatementKernel[Convolution]):
             "TF32": int(precision.tf32 and factors == "f32"), "WIDE": int(largest >= INT32), "GROUPS": tasks,
         }  # fmt: skip
         tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
-        summed = counts[SUMMED[s.result]] if s.result in SUMMED else 0
-        padded = -(-summed // tile.depth) * tile.depth
-        source, own = self.source(tile.split > 1, summed >= MANY and 2 * padded <= 3 * summed), (0, 0)
+        by_taps = self._by_taps(counts, tile)
+        if by_taps and s.result == "w":
+            tiles = max(-(-m // tile.rows) * -(-counts["c"] // tile.columns) * counts["t"], 1) * max(tasks, 1)
+        source, own = self.source(tile.split > 1, by_taps), (0, 0)
         aligned = multiples(source, tasks, sizes)
         if tile.split > 1:
             constants["SPLIT"] = tile.split
             own = tiles * tile.split * tile.rows * tile.columns * (8 if s.dtype == "f64" else 4), tiles
             aligned += ("partials",)
         return Launch(source, constants, tile.warps, tiles * tile.split, aligned, tile.stages, *own)
+
+    def _by_taps(self, counts: Mapping[str, int], tile: Tile) -> bool:
+        """Whether a block of the sum, or a tile of the weight's gradient, has one tap."""
+        result = self.statement.result
+        count, block = (counts["c"], tile.columns) if result == "w" else (counts[SUMMED[result]], tile.depth)
+        return count >= MANY and 2 * (-(-count // block) * block) <= 3 * count
