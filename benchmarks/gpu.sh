@@ -24,7 +24,7 @@ left() { echo $((limit - SECONDS)); }
 tests=0 kernels=0 timeline=0 models=0
 
 # What takes the host's time first: tests, and compiling what is measured afterwards.
-ahead=$((limit * (${#CACHE} ? 42 : 30) / 100))
+ahead=$((limit * (${#CACHE} ? 48 : 30) / 100))
 if [[ $what == *benchmarks ]]; then
     "$python" -m benchmarks.gpu_timeline --prepare &
     pictures=$!
