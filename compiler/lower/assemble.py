@@ -160,17 +160,13 @@ class Assembler(Placement):
             if before is not None and before.results and before.built and is_product(before.built) and w.built:
                 node = before.results[0]
                 alone = [id(o) for o in work if node in o.reads] == [id(before), id(w)] and node not in kept
-                both = with_following(before.built, node, w.built, self.blocking, self._known) if alone else None
+                both = with_following(before.built, node, w.built, self.blocking) if alone else None
                 if both is not None:
                     joined[-1] = Work(w.step, both)
                     joined[-1].reads = self._reads(joined[-1])
                     continue
             joined.append(w)
         return joined
-
-    def _known(self, size: sizes.Expr) -> int:
-        """A size in the call that was recorded."""
-        return sizes.evaluate(size, {name: self.trace.hints.get(name, 0) for name in sizes.symbols(size)})
 
     def _reads(self, work: Work) -> list[Node]:
         if work.built is None:

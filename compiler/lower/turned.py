@@ -22,8 +22,12 @@ LEAST = (256, 512)
 """Columns of the result from which on the left factor, and rows from which on the right one, is worth a copy."""
 WORK = 1 << 30
 """Multiplications that take longer than the launch of a copy."""
-REUSED = 256
-"""Multiplications of an element of a convolution from which on copies are worth it."""
+REUSED = 576
+"""Multiplications of an element of a convolution from which on copies are worth it.
+
+On an H100, 256 images of 64 x 56 x 56 under 64 x 64 x 3 x 3 took 0.59 ms with copies and 0.83 ms without, the input's
+gradient 0.59 and 1.45; 1024 x 14 x 14 under 256 single taps 0.27 and 0.18.
+"""
 CHANNELS = 16
 """What has fewer of them is summed in another order."""
 

@@ -110,9 +110,9 @@ class Function:
         self._queue(found, frame, tasks, words, status)
 
     def _queue(self, found: Prepared, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> None:
-        partials = frame.allocate(found.partials) if found.partials else 0
-        counters = frame.allocate(4 * found.counters) if found.counters else 0
-        if counters:
+        partials = counters = 0
+        if found.counters:
+            partials, counters = frame.allocate(found.partials), frame.allocate(4 * found.counters)
             fill_words(counters, 0, found.counters, frame.stream)
         everything = (*words, tasks, status, found.tables, partials, counters, 0)
         arguments: list[Any] = [everything[index] for index in found.picks]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -193,7 +192,6 @@ def _exact_interpreter() -> Iterator[None]:
           for name in ("create_idiv", "create_srem", "create_urem")),
         (interpreter, "_convert_float", _converted(interpreter._convert_float)),
         (interpreter.InterpreterBuilder, "create_dot", _dot),
-        (interpreter.InterpreterBuilder, "create_inline_asm", _assembly),
         (interpreter.ReduceOps, "generic_reduce", _reduced),
         (interpreter.ScanOps, "generic_scan", _scanned),
         (interpreter, "_patch_lang_tensor", _with_index(interpreter._patch_lang_tensor)),
@@ -223,11 +221,6 @@ def _dot(builder: Any, a: Any, b: Any, d: Any, precision: Any, most: Any) -> Any
     factors = [f.data.view(ml_dtypes.bfloat16) if str(f.dtype.scalar) == "bf16" else f.data for f in (a, b)]
     product = np.matmul(*(f.astype(d.data.dtype) for f in factors))
     return type(d)(product + d.data, d.dtype.scalar)
-
-
-def _assembly(builder: Any, text: str, constraints: str, values: Sequence[Any], *how: Any) -> Any:
-    """Its first operand, unchanged: kernels use it for barriers alone, of which a single thread needs none."""
-    return SimpleNamespace(get_result=lambda number: values[number])
 
 
 def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -321,17 +321,15 @@ def launch_there(executable: ptr, operands: ptr, slots: ptr, arguments: ptr, are
     store_i64(beside, 24, 0)
     store_i64(beside, 32, 0)
     store_i64(beside, 40, 0)
-    own = load_i64(launch, READY_PARTIALS)
-    if own:
-        partials = temporary(keeper, own, arenas)
-        if partials == 0:
-            return -1
-        store_i64(beside, 24, partials)
     counters = load_i64(launch, READY_COUNTERS)
     if counters:
+        partials = temporary(keeper, load_i64(launch, READY_PARTIALS), arenas)
+        if partials == 0:
+            return -1
         counting = temporary(keeper, 4 * counters, arenas + 16)
         if counting == 0:
             return -1
+        store_i64(beside, 24, partials)
         store_i64(beside, 32, counting)
         status = call_i32(load_ptr(keeper, FILL_FUNCTION), counting, i32(0), counters, ptr(stream))
         if status:

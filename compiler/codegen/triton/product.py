@@ -1,8 +1,7 @@
 """Matrix products in Triton: how their tiles are shared among programs, for given sizes and a GPU.
 
 A program has a tile, a part of the sum of one, or, where the GPU itself loads blocks (`described.py`) and no other
-program would work meanwhile, several tiles: the next one's blocks are loaded while the results of one are stored. Where
-much follows a product, that is done while the next tile is multiplied (`overlapped.py`).
+program would work meanwhile, several tiles: the next one's blocks are loaded while the results of one are stored.
 """
 
 from __future__ import annotations
@@ -11,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from eagerjit.compiler import following
 from eagerjit.compiler.codegen.triton.described import TURNED, of_factors, turned, wanted
 from eagerjit.compiler.codegen.triton.mapping import known
 from eagerjit.compiler.codegen.triton.operations import HALVES
-from eagerjit.compiler.codegen.triton.overlapped import PIECES, OverlappedText, pieces
 from eagerjit.compiler.codegen.triton.product_text import CONSTANTS, Part, ProductText
 from eagerjit.compiler.codegen.triton.source import (
     COUNTERS,
@@ -27,7 +24,6 @@ from eagerjit.compiler.codegen.triton.source import (
     multiples,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, Tile, choose, gpu, room
-from eagerjit.compiler.following import is_dear
 from eagerjit.compiler.loops import Kernel, Let, Product, walk
 from eagerjit.runtime.gpu.descriptors import Descriptor
 from eagerjit.runtime.gpu.precision import precision
@@ -48,12 +44,10 @@ class ProductKernel:
 
     def _source(self, part: Part, described: bool) -> TritonSource:
         """The file for programs that do this."""
-        writer = (OverlappedText if part is Part.OVERLAPPED else ProductText)(self.kernel, part, described)
+        writer = ProductText(self.kernel, part, described)
         writer.body()
         params, constants = self.kernel.params, CONSTANTS + TURNED * described
-        if part is Part.OVERLAPPED:
-            params, constants = (*params, replace(PARTIALS, dtype=self.product.dtype)), (*constants, *PIECES)
-        elif "finish" in writer.functions:
+        if "finish" in writer.functions:
             constants += ("PART",)
         if part is Part.SPLIT:
             params, constants = (*params, replace(PARTIALS, dtype=self._sums), COUNTERS), (*constants, "SPLIT")
@@ -95,9 +89,8 @@ class ProductKernel:
             described = of_factors(self.product, self._factors, sizes, tile)
         tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
         part = Part.SPLIT if tile.split > 1 else Part.TILE
-        processors = gpu(architecture).processors
-        if described and part is Part.TILE and tiles > processors and self._alone(tile, architecture):
-            part = Part.OVERLAPPED if self._overlaps(k) else Part.SEVERAL
+        if described and part is Part.TILE and tiles > gpu(architecture).processors and self._alone(tile, architecture):
+            part = Part.SEVERAL
         source = self.source(part, bool(described))
         constants |= turned(self.product, sizes) if described else {}
         if "PART" in source.constants:
@@ -106,22 +99,14 @@ class ProductKernel:
         if tile.split > 1:
             constants["SPLIT"] = tile.split
             own = tiles * tile.split * tile.rows * tile.columns * (8 if self._sums == "f64" else 4), tiles
-        programs, going_round = tiles * tile.split, int(part in (Part.SEVERAL, Part.OVERLAPPED))
-        if part is Part.OVERLAPPED:
-            constants |= pieces(tile, k)
-            programs = min(tiles, processors)
-            own = programs * tile.rows * tile.columns * 2, 0
-        aligned = multiples(source, tasks, sizes, described) + ("partials",) * (own[0] > 0)
+        aligned = multiples(source, tasks, sizes, described) + ("partials",) * (tile.split > 1)
+        programs, going_round = tiles * tile.split, int(part is Part.SEVERAL)
         return Launch(source, constants, tile.warps, programs, aligned, tile.stages, *own, described, going_round)
 
     def _alone(self, tile: Tile, architecture: int) -> bool:
         """Whether a multiprocessor has room for one program, and that for 16-bit results beside the next blocks."""
         follows = len(self.kernel.body) > 1
         return (follows or self.product.dtype in HALVES) and room(tile, self._factors, False, architecture)[0] == 1
-
-    def _overlaps(self, k: int) -> bool:
-        """Whether so much follows that it is done in the steps of the next tile, and these are enough."""
-        return is_dear(self.kernel) and self.product.dtype in HALVES and k >= following.LONG
 
     def _part(self, tile: Tile, part: Part, architecture: int) -> int:
         """Columns that what follows the product takes at a time."""

@@ -20,9 +20,9 @@ CONSTANTS = ("ROWS", "COLUMNS", "DEPTH", "GROUP", "TF32", "WIDE")
 
 
 class Part(Enum):
-    """What a program does: a tile, a part of one, several, or several that are finished one later."""
+    """What a program does."""
 
-    TILE, SPLIT, SEVERAL, OVERLAPPED = range(4)
+    TILE, SPLIT, SEVERAL = range(3)
 
 
 class ProductText(KernelText):
@@ -43,7 +43,9 @@ class ProductText(KernelText):
             f"wide = {blocks_of(n, 'COLUMNS')}",
         )
         if self.part is Part.SEVERAL:
-            self._each_tile()
+            tiles = " * ".join(["high", "wide", *(str(extent) for extent, *_ in p.batch)])
+            self.emit(f"for program in tl.range(tl.program_id(0), {tiles}, tl.num_programs(0), flatten=True):")
+            self.depth += 1
         else:
             self.emit("program = tl.program_id(0)")
         self._lines(*(PART_OF_TILE if self.part is Part.SPLIT else ()), *TILE)
@@ -63,12 +65,6 @@ class ProductText(KernelText):
             self._lines(*gathered(wide), "row = row & last")
         self._follow(m, n)
         return self.lines
-
-    def _each_tile(self) -> None:
-        """Begin the loop over a program's tiles."""
-        tiles = " * ".join(["high", "wide", *(str(extent) for extent, *_ in self.product.batch)])
-        self.emit(f"for program in tl.range(tl.program_id(0), {tiles}, tl.num_programs(0), flatten=True):")
-        self.depth += 1
 
     def _sum_of_blocks(self, begin: str, end: str) -> None:
         """The loop over the summed extent, of blocks that the GPU loads: a place outside is 0."""
@@ -134,19 +130,13 @@ class ProductText(KernelText):
             value = "product" if dtype not in HALVES else f"product.to({HALVES[dtype]})"
             self.emit(f"tl.store({out} + ((batch * {m} + y) * {n} + x), {value}, mask=row & (x < {n}))")
             return
-        passed = ", ".join(self._function(m, n))
-        self.emit(f"finish(product, across, {passed}, ROWS, COLUMNS, PART)")
-
-    def _function(self, m: str, n: str) -> list[str]:
-        """Write the function of what follows; the names that are passed to it after the block and its first column."""
         main, depth, self.lines, self.depth = self.lines, self.depth, [], 2
         self._rest(m, n)
         written, self.lines, self.depth = self.lines, main, depth
         names = [*(p.name for p in self.kernel.params), "status", "tables"]
         text = "\n".join(written)
         used = [name for name in names if re.search(rf"\b{name}\b", f"{text} {n}")]
-        names = ["y", "batch", "row", *used]
-        passed = ", ".join(names)
+        passed = ", ".join(("y", "batch", "row", *used))
         split = "tl.split(tl.permute(tl.reshape(product, (ROWS, 2, COLUMNS // 2)), (0, 2, 1)))"
         function = [
             "@triton.jit",
@@ -163,7 +153,7 @@ class ProductText(KernelText):
             "",
         ]
         self.functions["finish"] = Function("finish", "\n".join(function))
-        return names
+        self.emit(f"finish(product, across, {passed}, ROWS, COLUMNS, PART)")
 
     def _rest(self, m: str, n: str) -> None:
         """The statements that follow, on a block of results."""

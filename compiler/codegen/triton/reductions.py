@@ -99,10 +99,31 @@ class Accumulators(KernelValues):
                 both = self.operation(combine, [Name("x", "f32"), Name("y", "f32")], "f32")
             if not both.startswith(name):
                 self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
-        text = f"tl.reduce({text}, {axis}, {name}{', keep_dims=True' if self.shape.tiled else ''})"
+        if op in ("add", "mul") and dtype in FLOATS:
+            text = f"{self._of_halves(name)}({text})"
+        else:
+            text = f"tl.reduce({text}, {axis}, {name}{', keep_dims=True' if self.shape.tiled else ''})"
         if dtype in HALVES and op in ("add", "mul"):
             return operations.rounded(text, dtype)
         return f"{text} != 0" if dtype == "bool" else text
+
+    def _of_halves(self, combine: str) -> str:
+        """The function that combines all lanes as halves of halves, in the same order whatever threads have them.
+
+        Triton combines first what a thread has, which depends on what else the kernel reads and writes.
+        """
+        name = f"{combine}_of_halves"
+        if self.shape.tiled:
+            last, halves, axis = "x.shape[1]", "x.shape[0], 2, x.shape[1] // 2", 1
+        else:
+            last, halves, axis = "x.shape[0]", "2, x.shape[0] // 2", 0
+        end = "x" if self.shape.tiled else f"tl.reduce(x, 0, {combine})"
+        self.functions[name] = Function(
+            name,
+            f"@triton.jit\ndef {name}(x):\n    if {last} == 1:\n        return {end}\n    else:\n"
+            f"        return {name}(tl.reduce(tl.reshape(x, ({halves})), {axis}, {combine}))\n",
+        )
+        return name
 
     def _rescale(self, found: OnePass, kept: str) -> None:
         """One more value of a row that is read once.
