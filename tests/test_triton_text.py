@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,47 @@ def test_products_and_sums_are_rounded_each_unless_asked(target: None) -> None:
     arguments = torch.ones(8), torch.ones(8)
     (exact,), (fast,) = (jit(call, fastmath=on).explain(*arguments).gpu for on in (False, True))
     assert [("fma.rn.f32" in k.ptx, k.launch.source.contract) for k in (exact, fast)] == [(False, False), (True, True)]
+
+
+def test_kernels_of_a_call_are_compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By several threads, before the first one is launched; what fails does so where it is launched."""
+    calls: list[gpu_kernels.GpuCall] = []
+
+    class Noted(gpu_kernels.GpuCall):
+        def __init__(self, trace: Any):
+            super().__init__(trace)
+            calls.append(self)
+
+    monkeypatch.setattr(gpu_kernels, "GpuCall", Noted)
+    x = torch.ones(40, 24)
+    with gpu_kernels.interpreted():
+        jit(lambda x: ((x @ x.T).relu(), x.sum(0), torch.softmax(x, -1)), fullgraph=True)(x)
+    (call,) = calls
+    launches = [call.launch(position, 90) for position in range(len(call.launches))]
+    names = {launch.source.name for launch in launches}
+    assert len(names) > 2
+
+    compiled: list[tuple[str, str]] = []
+    original = gpu_kernels.compiler.compile
+
+    def compile(text: str, name: str, *rest: Any, **more: Any) -> Any:
+        compiled.append((name, threading.current_thread().name))
+        return original(text, name, *rest, **more)
+
+    monkeypatch.setattr(gpu_kernels.compiler, "compile", compile)
+    gpu_kernels._binary.cache_clear()
+    gpu_kernels.compile_ahead(call, 90)
+    assert len(compiled) == len(names) and "MainThread" not in {thread for _, thread in compiled}
+    binaries = [gpu_kernels.binary(launch, 90) for launch in launches]
+    assert len(compiled) == len(names)
+    gpu_kernels._binary.cache_clear()
+    assert [gpu_kernels.binary(launch, 90).cubin for launch in launches] == [b.cubin for b in binaries]
+
+    def fail(*given: Any, **more: Any) -> Any:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(gpu_kernels.compiler, "compile", fail)
+    gpu_kernels._binary.cache_clear()
+    gpu_kernels.compile_ahead(call, 90)
+    with pytest.raises(RuntimeError, match="no compiler"):
+        gpu_kernels.binary(launches[0], 90)

@@ -8,6 +8,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -220,6 +221,24 @@ def reports(trace: Trace, architecture: int) -> list[GpuKernelReport]:
         for position, b in enumerate(call.built)
         if call.tasks(position)
     ]
+
+
+def compile_ahead(call: GpuCall, architecture: int) -> None:
+    """Compile what the recorded call launches by as many threads as there are cores; a kernel takes up to a second.
+
+    What fails does so again where it is launched.
+    """
+    launches = [call.launch(position, architecture) for position in range(len(call.built)) if call.tasks(position)]
+    distinct = {(x.source, tuple(x.signature.items()), tuple(x.constants.items()), x.aligned): x for x in launches}
+    if len(distinct) < 2:
+        return
+
+    def compiled(launch: Launch) -> None:
+        with contextlib.suppress(Exception):
+            binary(launch, architecture)
+
+    with ThreadPoolExecutor(min(len(distinct), len(os.sched_getaffinity(0)))) as pool:
+        list(pool.map(compiled, distinct.values()))
 
 
 _NUMBER, _COMMENT = re.compile(r"^k\d+_"), re.compile(r"^ +# .*\n", re.MULTILINE)

@@ -185,6 +185,8 @@ def loaded(report: compilation.Report, index: int) -> DeviceExecutable:
     assert report.compiled is not None  # its passes have run
     device, trace = platform().device(index), report.trace
     call = gpu_kernels.GpuCall(trace)
+    if compile is compiled:
+        gpu_kernels.compile_ahead(call, 10 * device.properties.major + device.properties.minor)
     functions = [Function(kernel, device, compile) for kernel in call.kernels]
     leaves = {b.leaf: b.device >= 0 for b in trace.bindings if isinstance(b, TensorLeaf) and b.device is not None}
     returning = frozenset(i for i, o in enumerate(trace.outputs) if isinstance(o, Fresh) and o.on_host)

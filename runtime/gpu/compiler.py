@@ -117,8 +117,7 @@ def compile(
     attributes = {(names.index(a),): [["tt.divisibility", 16]] for a in aligned}
     source = triton.compiler.ASTSource(function, dict(signature), {k: v for k, v in constants.items()}, attributes)
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": contract}
-    with _lock:
-        made = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
+    made = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
     asm = made.asm
     about = made.metadata
     if about.global_scratch_size or about.profile_scratch_size:
