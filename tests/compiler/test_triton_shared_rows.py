@@ -76,6 +76,6 @@ def test_many_sums_of_a_row_stay_in_registers() -> None:
     with gpu_kernels.interpreted() as made:
         call = jit(lambda y, x: depthwise_weight.call(y, x, (3, 3), (1, 1), (1, 1), (1, 1)), fullgraph=True)
         assert call(y, x).flatten().tolist() == [2.0 * a * b for a in (111, 112, 111) for b in (111, 112, 111)]
-    (sums,) = [launch for m in made for launch in m.launched if launch.source.text.count("= add_f32_of_halves(") == 9]
+    (sums,) = [launch for m in made for launch in m.launched if launch.source.text.count("= add_f32_in_order(") == 9]
     assert sums.constants["LANES"] == 1024
     assert [gpu_kernels.binary(sums, architecture).spilled for architecture in (80, 90)] == [0, 0]

@@ -12,6 +12,8 @@ from eagerjit.compiler.codegen.triton.one_pass import OnePass
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES
 
+APART = 512
+"""Lanes that are combined with neighbours first; of more with those half of them away."""
 LOG2E = math.log2(math.e)
 
 
@@ -100,29 +102,35 @@ class Accumulators(KernelValues):
             if not both.startswith(name):
                 self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
         if op in ("add", "mul") and dtype in FLOATS:
-            text = f"{self._of_halves(name)}({text})"
+            text = f"{self._in_order(name)}({text})"
         else:
             text = f"tl.reduce({text}, {axis}, {name}{', keep_dims=True' if self.shape.tiled else ''})"
         if dtype in HALVES and op in ("add", "mul"):
             return operations.rounded(text, dtype)
         return f"{text} != 0" if dtype == "bool" else text
 
-    def _of_halves(self, combine: str) -> str:
-        """The function that combines all lanes as halves of halves, in the same order whatever threads have them.
+    def _in_order(self, combine: str) -> str:
+        """The function that combines all lanes in the same order whatever threads have them.
 
-        Triton combines first what a thread has, which depends on what else the kernel reads and writes.
+        Triton combines first what a thread has, which depends on what else the kernel reads and writes. Here lanes far
+        apart come first, mostly of one thread, then neighbours, of one thread or warp.
         """
-        name = f"{combine}_of_halves"
-        if self.shape.tiled:
-            last, halves, axis = "x.shape[1]", "x.shape[0], 2, x.shape[1] // 2", 1
-        else:
-            last, halves, axis = "x.shape[0]", "2, x.shape[0] // 2", 0
-        end = "x" if self.shape.tiled else f"tl.reduce(x, 0, {combine})"
-        self.functions[name] = Function(
-            name,
-            f"@triton.jit\ndef {name}(x):\n    if {last} == 1:\n        return {end}\n    else:\n"
-            f"        return {name}(tl.reduce(tl.reshape(x, ({halves})), {axis}, {combine}))\n",
-        )
+        name = f"{combine}_in_order"
+        lanes, rows, axis, end = "x.shape[1]", "x.shape[0], ", 1, "x"
+        if not self.shape.tiled:
+            lanes, rows, axis, end = "x.shape[0]", "", 0, f"tl.reduce(x, 0, {combine})"
+        text = "\n".join([
+            "@triton.jit",
+            f"def {name}(x):",
+            f"    if {lanes} == 1:",
+            f"        return {end}",
+            f"    elif {lanes} > {APART}:",
+            f"        return {name}(tl.reduce(tl.reshape(x, ({rows}2, {lanes} // 2)), {axis}, {combine}))",
+            "    else:",
+            f"        return {name}(tl.reduce(tl.reshape(x, ({rows}{lanes} // 2, 2)), {axis + 1}, {combine}))",
+            "",
+        ])  # fmt: skip
+        self.functions[name] = Function(name, text)
         return name
 
     def _rescale(self, found: OnePass, kept: str) -> None:
