@@ -216,6 +216,7 @@ _define("where", 3, ANY, lambda condition, a, c: condition.builder.select(condit
 
 for _name, _function in UNARY.items():
     _define(_name, 1, frozenset((FLOAT,)), _function)
+_define("exp_sub", 2, frozenset((FLOAT,)), lambda a, c: UNARY["exp"](a - c))
 _define("atan2", 2, frozenset((FLOAT,)), BINARY["atan2"])
 _define("gamma_series", 2, frozenset((FLOAT,)), incomplete_gamma.series)
 _define("gamma_fraction", 2, frozenset((FLOAT,)), incomplete_gamma.fraction)

@@ -74,10 +74,10 @@ def picks(node: Node) -> bool:
     return node.op is views.slice_ and node.type.shape[node.attributes["dim"]] == 1
 
 
-def picked(gather: Node, results: set[Node]) -> list[Node]:
+def picked(gather: Node) -> list[Node]:
     """What replaces a node that picks: its last node gives the same bits."""
     table, dim = gather.inputs[0], gather.attributes["dim"]
-    if table.op.family != "elementwise" or table in results or not _alike(table, gather, dim):
+    if table.op.family != "elementwise" or not _alike(table, gather, dim):
         return [gather]
     found = Picked(gather)
     last = found.value(table)

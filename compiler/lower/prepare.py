@@ -40,6 +40,7 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
     nodes: list[Node] = []
     results = set(trace.graph.results())
     orders = _orders(trace.graph) if narrow else {}
+    viewed = set(_viewed(results)) if narrow else set()
     for node in trace.graph.nodes:
         current = with_inputs(node, replaced)
         if _repeats(current) and node not in results:
@@ -51,8 +52,8 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += _identity(current)
         elif node in orders:
             nodes += _turned(current, orders[node])
-        elif narrow and picks(current):
-            nodes += picked(current, results)
+        elif narrow and picks(current) and node.inputs[0] not in viewed:
+            nodes += picked(current)
         elif narrow and current.op is linear.matmul:
             nodes += with_turned_factors(_narrowed(current), trace.hints)
         elif _is_slender(current):
@@ -79,6 +80,15 @@ def with_nodes(trace: Trace, nodes: list[Node], replaced: dict[Node, Node]) -> T
     questions = [replace(q, node=replaced.get(q.node, q.node)) for q in trace.questions]
     graph = rebuild(trace.graph, nodes, replaced)
     return replace(trace, graph=graph, outputs=outputs, writes=writes, questions=questions)
+
+
+def _viewed(results: set[Node]) -> Iterator[Node]:
+    """The results and what they are views of, whose strides a program sees."""
+    for node in results:
+        yield node
+        while node.op.family == "view":
+            node = node.inputs[0]
+            yield node
 
 
 def _reads_in_order(node: Node) -> bool:

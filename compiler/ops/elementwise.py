@@ -162,6 +162,10 @@ sub = _binary(
     traits=("exact",),
     neutral=(0.0, 0),
 )
+exp_sub = _binary(
+    "exp_sub", lambda x, y: np.exp(x - y), lambda g, out, x, y: g * out, lambda g, out, x, y: -(g * out),
+    "e**(x - y), for sums of it over rows of x.", promotion="float", cost=13, names=(),
+)  # fmt: skip
 mul = _binary(
     "mul",
     np.multiply,

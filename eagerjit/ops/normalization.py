@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 
 from eagerjit.autograd.formal import Formal
-from eagerjit.compiler.ops import reductions
-from eagerjit.dispatch import Op
+from eagerjit.compiler.ops import elementwise, reductions
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
@@ -17,10 +17,11 @@ from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
 
-def _exponentials(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """(input - its largest, sum of the exponentials of that)."""
-    shifted = input - reduce(reductions.amax, input, dim, True)
-    return shifted, reduce(reductions.sum_, shifted.exp(), dim, True)
+def _exponentials(input: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """(the largest, exponentials of the input less that, their sum)."""
+    largest = reduce(reductions.amax, input, dim, True)
+    exponentials = emit(elementwise.exp_sub, input, largest)
+    return largest, exponentials, reduce(reductions.sum_, exponentials, dim, True)
 
 
 def _floating(name: str, input: Tensor, dtype: Any) -> Any:
@@ -36,8 +37,8 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     (x,) = widened(as_dtype(input, target))
     if input.numel() == 0:
         return as_dtype(x * 1.0, target)
-    shifted, total = _exponentials(x, dim)
-    return as_dtype(shifted.exp() / total, target)
+    _, exponentials, total = _exponentials(x, dim)
+    return as_dtype(exponentials / total, target)
 
 
 def softmax_gradient(g: Any, out: Any, dim: int) -> Any:
@@ -55,8 +56,8 @@ def _log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     (x,) = widened(as_dtype(input, target))
     if input.numel() == 0:
         return as_dtype(x * 1.0, target)
-    shifted, total = _exponentials(x, dim)
-    return as_dtype(shifted - total.log(), target)
+    largest, _, total = _exponentials(x, dim)
+    return as_dtype((x - largest) - total.log(), target)
 
 
 def _log_softmax_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any:

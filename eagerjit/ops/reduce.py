@@ -315,7 +315,9 @@ def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
         return reduce(reductions.sum_, input.exp(), dim, keepdim).log()
     top = reduce(reductions.amax, input.real if input.dtype.is_complex else input, dim, True)
     top = top.where(top.isfinite(), 0.0)
-    total = reduce(reductions.sum_, (input - top).exp(), dim, True).log() + top
+    in_one = input.dtype in (dtypes.float32, dtypes.float64)  # of others the difference is rounded
+    exponentials = emit(elementwise.exp_sub, input, top) if in_one else (input - top).exp()
+    total = reduce(reductions.sum_, exponentials, dim, True).log() + top
     return total if keepdim else total.squeeze(axes_of(dim, input.ndim))
 
 

@@ -39,7 +39,7 @@ DOUBLE_REFERENCE = {
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)), "erf": mpmath.erf, "erfc": mpmath.erfc, "erfinv": mpmath.erfinv,
 }  # fmt: skip
 UNARY = tuple(SINGLE_REFERENCE)
-TESTED = (*UNARY, "pow", "atan2", "fmod", "rem", "floordiv")
+TESTED = (*UNARY, "exp_sub", "pow", "atan2", "fmod", "rem", "floordiv")
 
 
 @pytest.fixture(scope="module", params=WIDTHS)
@@ -83,6 +83,15 @@ def test_singles(functions, op):
     worst = single_errors(functions(op, x), exact)
     position = int(worst.argmax())
     assert worst[position] <= 1.0, (op, x[position])
+
+
+@pytest.mark.parametrize("kind", (np.float32, np.float64))
+def test_an_exponential_of_a_difference_is_that_of_the_rounded_difference(functions, kind):
+    x, y = (np.concatenate([SPECIAL, RANDOM.normal(size=500) * 20]).astype(kind) for _ in range(2))
+    y[: len(SPECIAL)] = RANDOM.permutation(y[: len(SPECIAL)])
+    with np.errstate(all="ignore"):
+        expected = functions("exp", x - y)
+    assert np.array_equal(functions("exp_sub", x, y), expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", ("f32", "f64"))

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from eagerjit.compiler.codegen.triton.described import FIRST, MATRICES, block_load, of_attention, wanted
+from eagerjit.compiler.codegen.triton.described import FIRST, MATRICES, block_load, is_large, of_attention, wanted
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.operations import Function
@@ -291,8 +291,9 @@ class AttentionKernel(StatementKernel[Attention]):
         s = self.statement
         rows, keys, features, values = (known(x, sizes) for x in s.sizes)
         dim, out = (max(16, power_of_two(n)) for n in (features, values))
-        loaded = wanted(architecture) and bool(of_attention(s, sizes, dim, dim, (dim, out)))
-        most_rows, most_keys, warps, ahead = blocks(s.kind, s.dtype, max(dim, out), architecture, loaded)
+        by_gpu = wanted(architecture) and is_large(s, sizes)
+        loaded = by_gpu and bool(of_attention(s, sizes, dim, dim, (dim, out)))
+        most_rows, most_keys, warps, ahead = blocks(s.kind, s.dtype, max(dim, out), architecture, by_gpu)
         high, wide = (max(16, min(most, power_of_two(n))) for most, n in ((most_rows, rows), (most_keys, keys)))
         extents = (max(rows, keys), max(rows, keys, features, values), *(known(x, sizes) for x in s.batch))
         reach = max(
@@ -315,17 +316,19 @@ class AttentionKernel(StatementKernel[Attention]):
         return Launch(source, constants, warps, grid, aligned, stages, descriptors=described)
 
 
-def blocks(kind: str, dtype: str, dim: int, architecture: int, described: bool) -> tuple[int, int, int, int]:
+def blocks(kind: str, dtype: str, dim: int, architecture: int, by_gpu: bool) -> tuple[int, int, int, int]:
     """(rows, keys, warps) of a block for heads of so many features, and steps that are loaded ahead.
 
     More steps ahead would take the room of another program, or registers. Where the GPU itself loads blocks, small ones
-    were fastest on an H100: while one program's tensor cores wait for its exponentials, another's are busy.
+    were fastest on an H100: while one program's tensor cores wait for its exponentials, another's are busy. Matrices
+    of the same sizes that lie so that it cannot have the same ones: bits must not depend on where a compiled call puts
+    what a plain one has.
     """
     if dtype == "f64":
         return 16, 16, 4, 3
     if dtype == "f32":
         return (64, 32, 4, 3) if dim <= 64 else (32, 32, 4, 3) if dim <= 128 else (16, 16, 4, 3)
-    if described and dim <= 128:
+    if by_gpu and dim <= 128:
         ahead = {"forward": (2, 3), "query": (2, 2), "key_value": (1, 2)}
         return 64, 64, 4, ahead[kind][dim > 64]
     if kind == "forward" and architecture >= FIRST and dim > 64:

@@ -7,11 +7,13 @@ which its elements are neighbours: of a matrix that lies turned blocks are loade
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from eagerjit.compiler.codegen.triton.mapping import known
 from eagerjit.compiler.codegen.triton.tiles import Tile
 from eagerjit.compiler.loops import Attention, Product
-from eagerjit.runtime.gpu.descriptors import FORMATS, Descriptor, maps
+from eagerjit.runtime.gpu import descriptors
+from eagerjit.runtime.gpu.descriptors import FORMATS, ITEMSIZE, Descriptor, maps
 
 FIRST = 90
 """The first architecture that has it."""
@@ -61,6 +63,15 @@ def turned(product: Product, sizes: Mapping[str, int]) -> dict[str, int]:
     """The constants that say which factors lie turned."""
     pairs = zip(TURNED, product.steps, strict=False)
     return {name: int(known(steps[1], sizes) != 1) for name, steps in pairs}
+
+
+def is_large(statement: Attention, sizes: Mapping[str, int]) -> bool:
+    """Whether attention's matrices are of sizes that can be described, wherever they lie."""
+    high, wide, dim, out = (known(x, sizes) for x in statement.sizes)
+    heads = prod(known(extent, sizes) for extent in statement.batch)
+    least = ITEMSIZE * heads * min(high * dim, wide * dim, wide * out, high * out)
+    whole = all(ITEMSIZE * extent % 16 == 0 for extent in (dim, out))
+    return statement.dtype in FORMATS and whole and least >= descriptors.LEAST_BYTES
 
 
 def of_attention(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eagerjit.compiler.codegen.triton.mapping import blocks_of
+from eagerjit.compiler.codegen.triton.mapping import at_once, blocks_of, crowded
 from eagerjit.compiler.codegen.triton.names import Axes, Name, memory_of, readers
-from eagerjit.compiler.codegen.triton.one_pass import one_pass
+from eagerjit.compiler.codegen.triton.one_pass import exponentials, one_pass
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.reductions import Accumulators
 from eagerjit.compiler.loops import (
@@ -47,8 +47,10 @@ class KernelText(Accumulators):
         else:
             self.emit(f"program = {self.position}")
         if self.shape.split:
-            self.emit("part = program % SPLIT")
-            self.emit("program = program // SPLIT")
+            extent = next(s.stop for s in walk(tasks.body) if isinstance(s, Loop) and s.kind == "vector")
+            self.emit(f"parts = {blocks_of(str(extent), 'PART')}")
+            self.emit("part = program % parts")
+            self.emit("program = program // parts")
         self.emit("if WIDE:")
         self.emit("    program = program.to(tl.int64)")
         if self.shape.tiled:
@@ -60,10 +62,14 @@ class KernelText(Accumulators):
         else:
             self.emit(f"{tasks.var} = program")
             self.values[tasks.var] = Name(tasks.var, "index")
-        self.one_pass = one_pass(tasks.body) if self.shape.vectors == "loop" else None
-        if self.one_pass is not None:
-            self.readers = readers(self.one_pass.body)
-        self.statements(tasks.body if self.one_pass is None else self.one_pass.body)
+        body: Sequence[Stmt] = tasks.body
+        if self.shape.vectors == "loop":
+            self.exponentials, found = exponentials(body), one_pass(body)
+            if found is not None:
+                self.follow_maximum(found)
+                body = found.body
+                self.readers = readers(body)
+        self.statements(body)
         return self.lines
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -131,44 +137,62 @@ class KernelText(Accumulators):
         self.depth -= 1
 
     def vector_loop(self, loop: Loop) -> None:
-        lanes = "tl.arange(0, LANES)" + ("[None, :]" if self.shape.tiled else "")
+        if crowded(self.kernel):
+            loop = replace(loop, body=tuple(at_once(loop.body)))
         self.vector = loop
         self.values[loop.var] = Name(loop.var, "index", frozenset("i"))
         if self.shape.vectors == "loop":
-            self._in_steps(loop, lanes)
+            self._in_parts(loop)
         else:
             start = "block * LANES + " if self.shape.vectors == "grid" else ""
             if loop.start != 0:
                 start = f"{self._bound(loop.start)} + "
-            self._lanes(loop, start + lanes)
+            self._lanes(loop, start + self.positions("LANES"))
             self.statements(loop.body)
         self.vector = None
 
-    def _in_steps(self, loop: Loop, lanes: str) -> None:
-        """The loop as steps of LANES elements: whole ones without a mask, then what is left."""
+    def _in_parts(self, loop: Loop) -> None:
+        """The loop, part by part where something is summed; where programs share a task, the one part of a program."""
+        summed = [s.name for s in loop.body if isinstance(s, Accumulate) and self.has_parts(s.name)]
+        start, stop = self._bound(loop.start), self._bound(loop.stop)
+        if self.shape.split:
+            self.emit("begin = part * PART")
+            self._part(loop, stop)
+            return
+        if not summed:
+            self._in_steps(loop)
+            return
+        self.emit(f"for begin in range({start}, {stop}, PART):")
+        outside = self._enter({s.param for s in walk(loop.body) if isinstance(s, Store)})
+        for name in summed:
+            self.begin_part(name)
+        self._part(loop, stop)
+        for name in summed:
+            self.end_part(name)
+        self._leave(outside)
+
+    def _part(self, loop: Loop, stop: str) -> None:
+        """What of a loop begins at `begin`."""
+        self.emit(f"end = tl.minimum(begin + PART, {stop})")
+        self.values |= {name: Name(name, "index") for name in ("begin", "end")}
+        self._in_steps(replace(loop, start="begin", stop="end"))
+
+    def _in_steps(self, loop: Loop) -> None:
+        """The loop in steps of LANES elements, more where nothing is summed: all but the last without a mask."""
+        lanes = "LANES" if any(isinstance(s, Accumulate) for s in loop.body) else "4 * LANES"
         first, whole = f"first{self.steps}", f"whole{self.steps}"
         self.steps += 1
-        if self.shape.split:
-            loop = self._own_part(loop)
         start, stop = self._bound(loop.start), self._bound(loop.stop)
         count = stop if loop.start == 0 else f"tl.maximum({stop} - {start}, 0)"
-        self.emit(f"{whole} = {start} + {count} // LANES * LANES")
+        step = lanes if lanes == "LANES" else f"({lanes})"
+        self.emit(f"{whole} = {start} + {count} // {step} * {step}")
         written = {s.param for s in walk(loop.body) if isinstance(s, Store)}
         for bounds, inside in ((f"{start}, {whole}", True), (f"{whole}, {stop}", False)):
-            self._repeat(first, f"{bounds}, LANES", bool(written) or not inside)
+            self._repeat(first, f"{bounds}, {lanes}", bool(written) or not inside or crowded(self.kernel))
             outside = self._enter(written)
-            self._lanes(loop, f"{first} + {lanes}", inside)
+            self._lanes(loop, f"{first} + {self.positions(lanes)}", inside)
             self.statements(loop.body)
             self._leave(outside)
-
-    def _own_part(self, loop: Loop) -> Loop:
-        """What a program does of a loop that several share."""
-        stop = self._bound(loop.stop)
-        self.emit(f"steps = (({stop} + LANES - 1) // LANES + SPLIT - 1) // SPLIT * LANES")
-        self.emit("begin = part * steps")
-        self.emit(f"end = tl.minimum(begin + steps, {stop})")
-        self.values |= {name: Name(name, "index") for name in ("begin", "end")}
-        return replace(loop, start="begin", stop="end")
 
     def _lanes(self, loop: Loop, text: str, inside: bool = False) -> None:
         """The loop's variable and the condition that it is within the loop, unless all lanes are."""

@@ -6,12 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eagerjit.compiler import loops
+from eagerjit.compiler.codegen.triton.one_pass import exponentials
 from eagerjit.compiler.loops import Accumulate, Init, Kernel, Let, Load, Loop, Stmt, Store, walk
 
 WHOLE = 16384
 """Elements of a row that one block holds at most; longer rows are taken in steps."""
 STEP = 2048
-"""Elements of a row or of a part that one step takes."""
+"""Elements of a longer row that one step takes: each is added to a lane of its own."""
+PART = 16 * STEP
+"""Elements of a longer row that are added before others are, so that programs can share a row: the sum depends on the
+row's length, and on nothing that it is fused with."""
+MANY = 4
+"""Sums of one task that registers hold for as many elements as there are otherwise."""
 TILE = 1024
 """Elements of a block where nothing else decides."""
 INDEX_OPERATIONS = ("add", "mul", "rem", "floordiv", "minimum", "const")
@@ -34,7 +40,7 @@ class Shape:
     tiled       a program takes TASKS tasks, one per row of its blocks; else one
     vectors     "grid": the vector loop's blocks are programs too; "whole": a block covers the loop; "loop": steps
     kept        memory whose elements are values while a serial loop adds to them
-    split       several programs share a task: each takes a part of its loop, and the last one combines the results
+    split       programs share a task: each takes a part of its loop, and the last one combines the results
     """
 
     tiled: bool
@@ -90,7 +96,7 @@ def _divisible(vectors: Sequence[Loop], inside: Sequence[Stmt]) -> bool:
     """Whether a task only reduces one loop's elements to numbers, which parts of the loop can do on their own."""
     reduced = [(s.op, s.dtype) for s in inside if isinstance(s, Init)]
     whole = len(vectors) > 1 or any(isinstance(s, Store) for s in vectors[0].body)
-    if whole or any(isinstance(s, loops.Check) for s in inside):
+    if whole or exponentials(inside) or any(isinstance(s, loops.Check) for s in inside):
         return False
     return all(dtype == "f32" and not op.startswith("arg") for op, dtype in reduced)
 
@@ -119,6 +125,23 @@ def _kept(body: Sequence[Stmt], serial: Sequence[Loop]) -> frozenset[str]:
     return frozenset(
         p for p, index in filled.items() if all(s.index == index for s in used if s.param == p)
     ) & frozenset(s.param for s in used)
+
+
+def crowded(kernel: Kernel) -> bool:
+    """Whether a task has so many sums under way that registers hold them for a few elements per thread only."""
+    return sum(isinstance(s, Init) for s in walk(kernel.body)) > MANY
+
+
+def at_once(body: Sequence[Stmt]) -> list[Stmt]:
+    """The statements with values accumulated as soon as they are known: fewer of them wait in registers."""
+    taken: dict[str, list[Stmt]] = {}
+    made = {s.name for s in body if isinstance(s, Let | Load)}
+    for s in body:
+        if isinstance(s, Accumulate) and s.value in made:
+            taken.setdefault(s.value, []).append(s)
+    moved = [s for group in taken.values() for s in group]
+    rest = [s for s in body if s not in moved]
+    return [one for s in rest for one in (s, *taken.get(s.name if isinstance(s, Let | Load) else "", ()))]
 
 
 def index_names(kernel: Kernel) -> set[str]:

@@ -1,10 +1,11 @@
 """Long rows whose exponentials are summed, read once: the sum is scaled anew where the maximum rises.
 
-    maximum over x          for each x:  top = max(top before, x)
-    sum of exp(x - m)  ->                sum = sum * exp(top before - top) + exp(x - top)
+    maximum over x            for each x:  top = max(top before, x)
+    sum of exp_sub(x, m)  ->               sum = sum * exp(top before - top) + exp(x - top)
 
 Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018). Every lane has a maximum and a sum of its
-own, which are put together at the end. A short row is a block that registers hold: it needs none of this.
+own, which are put together at the end. So are all sums of `exp_sub` over long rows computed, those that have their
+maximum from elsewhere too: they have the same bits. A short row is a block that registers hold: it needs none of this.
 """
 
 from __future__ import annotations
@@ -17,50 +18,66 @@ from eagerjit.compiler.loops import Accumulate, Init, Let, Load, Loop, Stmt, Sto
 
 
 @dataclass(frozen=True, slots=True)
-class OnePass:
-    """A task's statements with the two loops as one: what its loop accumulates in `maximum` it takes for `total` too.
+class Exponentials:
+    """What an accumulator is the sum of: of exp_sub(value, less), of which every lane has a largest value."""
 
-    `less` is what `total` is to be the sum of exponentials of values less of.
-    """
+    value: str
+    less: str
+    largest: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnePass:
+    """A task's statements with two loops as one: what its loop accumulates in `maximum` it takes for `total` too."""
 
     body: tuple[Stmt, ...]
     maximum: str
     total: str
-    less: str
+
+
+def exponentials(body: Sequence[Stmt]) -> dict[str, Exponentials]:
+    """The accumulators of a task that are sums of exponentials in single precision."""
+    sums = {s.name for s in walk(body) if isinstance(s, Init) and (s.op, s.dtype) == ("add", "f32")}
+    found: dict[str, Exponentials] = {}
+    for loop in walk(body):
+        if isinstance(loop, Loop) and loop.kind == "vector":
+            made = {s.name: s.args for s in loop.body if isinstance(s, Let) and (s.op, s.dtype) == ("exp_sub", "f32")}
+            for s in loop.body:
+                if isinstance(s, Accumulate) and s.name in sums and s.value in made:
+                    value, less = made[s.value]
+                    found[s.name] = Exponentials(value, less, f"{s.name}_top")
+    return found
 
 
 def one_pass(body: Sequence[Stmt]) -> OnePass | None:
     """How a task reads a row once; None where it has no two such loops."""
     inits = {s.name: s for s in body if isinstance(s, Init)}
+    sums = exponentials(body)
     vectors = [s for s in body if isinstance(s, Loop) and s.kind == "vector"]
     for first, second in pairwise(vectors):
-        less, top, total = _subtracted(first, second), first.body[-1], second.body[-1]
-        if less is None or not isinstance(top, Accumulate) or not isinstance(total, Accumulate):
+        top, total = first.body[-1], second.body[-1]
+        if not isinstance(top, Accumulate) or not isinstance(total, Accumulate) or total.name not in sums:
             continue
-        kinds = [(inits[a.name].op, inits[a.name].dtype) for a in (top, total)]
+        kind = inits[top.name].op, inits[top.name].dtype
         written = {s.param for s in walk(body[body.index(first) : body.index(second)]) if isinstance(s, Store)}
         read = {s.param for s in first.body if isinstance(s, Load)}
-        if kinds == [("maximum", "f32"), ("add", "f32")] and not written & read:
+        if kind == ("maximum", "f32") and _is_of(sums[total.name], first, second) and not written & read:
             init, place = inits[total.name], body.index(first)
             kept = [[s for s in part if s is not second and s is not init] for part in (body[:place], body[place:])]
-            return OnePass((*kept[0], init, *kept[1]), top.name, total.name, less)
+            return OnePass((*kept[0], init, *kept[1]), top.name, total.name)
     return None
 
 
-def _subtracted(first: Loop, second: Loop) -> str | None:
-    """What the second loop takes off the values whose maximum the first one finds; None where they do other things."""
-    if (first.start, first.stop, first.lanes) != (second.start, second.stop, second.lanes) or len(second.body) < 3:
-        return None
+def _is_of(total: Exponentials, first: Loop, second: Loop) -> bool:
+    """Whether the second loop sums exponentials of the values whose maximum the first one finds, and does no more."""
+    if (first.start, first.stop, first.lanes) != (second.start, second.stop, second.lanes) or len(second.body) < 2:
+        return False
     *reads, highest = first.body
-    *again, difference, exponential, added = second.body
+    *again, _, _ = second.body
     names = _same(reads, again, {first.var: second.var})
-    if names is None or not isinstance(highest, Accumulate) or not isinstance(added, Accumulate):
-        return None
-    match difference, exponential:
-        case Let(d, "sub", (value, less), "f32"), Let(e, "exp", (given,), "f32"):
-            same = value == names.get(highest.value) and given == d and added.value == e
-            return less if same and less not in names.values() else None
-    return None
+    if names is None or not isinstance(highest, Accumulate):
+        return False
+    return total.value == names.get(highest.value) and total.less not in names.values()
 
 
 def _same(one: Sequence[Stmt], other: Sequence[Stmt], names: dict[str, str]) -> Mapping[str, str] | None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 from eagerjit.compiler.codegen.accumulate import COMBINE, neutral
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton import operations
+from eagerjit.compiler.codegen.triton.mapping import crowded
 from eagerjit.compiler.codegen.triton.names import NONE, Axes, KernelValues, Name
-from eagerjit.compiler.codegen.triton.one_pass import OnePass
+from eagerjit.compiler.codegen.triton.one_pass import Exponentials, OnePass
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES
 
 APART = 512
 """Lanes that are combined with neighbours first; of more with those half of them away."""
+FOLDED = 2048
+"""Lanes of each of many sums, of blocks that have more: halves that threads have wholly are added before."""
 LOG2E = math.log2(math.e)
 
 
@@ -25,8 +31,10 @@ def _power(exponent: str) -> str:
 class Accumulators(KernelValues):
     """The reductions of one kernel."""
 
-    one_pass: OnePass | None = None
-    """How the long rows of a task are read once, if they are."""
+    exponentials: Mapping[str, Exponentials] = MappingProxyType({})
+    """The sums of exponentials of long rows."""
+    maximum = total = ""
+    """The maximum and the sum of exponentials that a task finds at once, if it does."""
     combined = False
     """Whether the parts of a task that several programs share are one."""
 
@@ -34,13 +42,46 @@ class Accumulators(KernelValues):
         self.accumulators[name] = (op, dtype, NONE)
         if self.shape.vectors != "loop":
             return
-        self.emit(f"{name} = {self._filled(dtype, neutral(op, dtype))}")
+        if name in self.exponentials and name != self.total:
+            self.emit(f"{self.exponentials[name].largest} = {self._filled(dtype, neutral('maximum', dtype))}")
+        self.emit(f"{self.total_of(name)} = {self._filled(dtype, neutral(op, dtype))}")
         if op.startswith("arg"):
             self.emit(f"{name}_at = {self._filled('i64', -1)}")
 
     def _filled(self, dtype: str, number: int | float | bool) -> str:
         block = "(TASKS, LANES)" if self.shape.tiled else "(LANES,)"
         return f"tl.full({block}, {operations.plain(dtype, number)}, {TYPES[dtype]})"
+
+    def positions(self, count: str) -> str:
+        """The numbers of a block's elements."""
+        return f"tl.arange(0, {count})" + ("[None, :]" if self.shape.tiled else "")
+
+    def follow_maximum(self, found: OnePass) -> None:
+        """Let one loop find a maximum and the sum of exponentials that it is taken off."""
+        self.maximum, self.total = found.maximum, found.total
+        own = replace(self.exponentials[found.total], largest=found.maximum)
+        self.exponentials = {**self.exponentials, found.total: own}
+
+    def has_parts(self, name: str) -> bool:
+        """Whether a long row's parts are summed each on their own."""
+        op, dtype, _ = self.accumulators[name]
+        return self._is_sum(op, dtype) and name not in self.exponentials
+
+    def total_of(self, name: str) -> str:
+        """The lanes that an accumulator ends in."""
+        has_total = self.shape.vectors == "loop" and not self.shape.split and self.has_parts(name)
+        return f"{name}_total" if has_total else name
+
+    def begin_part(self, name: str) -> None:
+        """Start with one part of a sum."""
+        op, dtype, _ = self.accumulators[name]
+        self.emit(f"{name} = {self._filled(dtype, neutral(op, dtype))}")
+
+    def end_part(self, name: str) -> None:
+        """Add a part to those before it, lane by lane."""
+        op, dtype, _ = self.accumulators[name]
+        total = self.total_of(name)
+        self.emit(f"{total} = {self.operation(COMBINE[op], [Name(total, dtype), Name(name, dtype)], dtype)}")
 
     def accumulate(self, name: str, value: Name) -> None:
         op, dtype, _ = self.accumulators[name]
@@ -50,15 +91,18 @@ class Accumulators(KernelValues):
         if op.startswith("arg"):
             self._extreme(name, op, value, mask)
             return
+        total = self.total if name == self.maximum else name
+        if total in self.exponentials:
+            found = self.exponentials[total]
+            self._rescale(total, found.largest, value if name == self.maximum else self.wide(found.value), mask)
+            return
         kept = self.typed(value)
         if mask:
             kept = f"tl.where({mask}, {self.argument(value)}, {self.number(dtype, neutral(op, dtype))})"
-        if self.one_pass is not None and name == self.one_pass.maximum:
-            self.emit(f"{name}_new = {kept}")
-            self._rescale(self.one_pass, f"{name}_new")
-            return
         if self.shape.vectors == "loop":
             kept = self.operation(COMBINE[op], [Name(kept, dtype), Name(name, dtype)], dtype)
+        elif self._is_sum(op, dtype) and crowded(self.kernel) and "i" in value.axes:
+            kept = f"{self._folded(self._combination(op, dtype))}({kept})"
         self.emit(f"{name} = {kept}")
 
     def _extreme(self, name: str, op: str, value: Name, mask: str) -> None:
@@ -86,6 +130,20 @@ class Accumulators(KernelValues):
         self.functions[name] = Function(name, f"@triton.jit\ndef {name}(new, old):\n    return {text}\n")
         return name
 
+    def _is_sum(self, op: str, dtype: str) -> bool:
+        """Whether it matters in which order values are combined."""
+        return op in ("add", "mul") and dtype in FLOATS
+
+    def _combination(self, op: str, dtype: str) -> str:
+        """The function that combines two values."""
+        name = f"{COMBINE.get(op, op)}_{dtype}"
+        if name not in self.functions:
+            kind = "f32" if dtype in HALVES else dtype
+            both = self.operation(COMBINE.get(op, op), [Name("x", kind), Name("y", kind)], kind)
+            if not both.startswith(name):
+                self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
+        return name
+
     def reduced(self, text: str, op: str, dtype: str) -> str:
         """All lanes of a task combined."""
         axis = "1" if self.shape.tiled else "0"
@@ -94,14 +152,8 @@ class Accumulators(KernelValues):
             combine, kind, text = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and"}.get(op, op), "i32", (
                 f"{text}.to(tl.int32)"
             )
-        name = f"{combine}_{kind}"
-        if name not in self.functions:
-            both = self.operation(combine, [Name("x", kind), Name("y", kind)], kind) if kind not in HALVES else ""
-            if kind in HALVES:
-                both = self.operation(combine, [Name("x", "f32"), Name("y", "f32")], "f32")
-            if not both.startswith(name):
-                self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
-        if op in ("add", "mul") and dtype in FLOATS:
+        name = self._combination(combine, kind)
+        if self._is_sum(op, dtype):
             text = f"{self._in_order(name)}({text})"
         else:
             text = f"tl.reduce({text}, {axis}, {name}{', keep_dims=True' if self.shape.tiled else ''})"
@@ -133,31 +185,54 @@ class Accumulators(KernelValues):
         self.functions[name] = Function(name, text)
         return name
 
-    def _rescale(self, found: OnePass, kept: str) -> None:
-        """One more value of a row that is read once.
+    def _folded(self, combine: str) -> str:
+        """The function that combines lanes far apart, as `_in_order` does, until there are few."""
+        name = f"{combine}_folded"
+        lanes, rows, axis = ("x.shape[1]", "x.shape[0], ", 1) if self.shape.tiled else ("x.shape[0]", "", 0)
+        text = "\n".join([
+            "@triton.jit",
+            f"def {name}(x):",
+            f"    if {lanes} <= {FOLDED}:",
+            "        return x",
+            "    else:",
+            f"        return {name}(tl.reduce(tl.reshape(x, ({rows}2, {lanes} // 2)), {axis}, {combine}))",
+            "",
+        ])  # fmt: skip
+        self.functions[name] = Function(name, text)
+        return name
+
+    def _rescale(self, total: str, best: str, value: Name, mask: str) -> None:
+        """One more value of a row whose exponentials are summed.
 
         Nothing is taken off where the maximum is infinite, of no value yet or of an infinite one.
         """
-        best, total, top, least = found.maximum, found.total, f"{found.maximum}_top", f"{found.maximum}_least"
-        self.emit(f"{top} = tl.maximum({best}, {kept}, propagate_nan=tl.PropagateNan.ALL)")
+        new, top, least = f"{total}_new", f"{total}_highest", f"{total}_least"
+        lowest = self.number("f32", neutral("maximum", "f32"))
+        self.emit(f"{new} = " + (f"tl.where({mask}, {self.argument(value)}, {lowest})" if mask else self.typed(value)))
+        self.emit(f"{top} = tl.maximum({best}, {new}, propagate_nan=tl.PropagateNan.ALL)")
         self.emit(f"{least} = tl.where(tl.abs({top}) == float('inf'), 0.0, {top})")
-        self.emit(f"{total} = {total} * {_power(f'{best} - {least}')} + {_power(f'{kept} - {least}')}")
+        self.emit(f"{total} = {total} * {_power(f'{best} - {least}')} + {_power(f'{new} - {least}')}")
         self.emit(f"{best} = {top}")
 
     def _combine_parts(self) -> None:
-        """The results of a task's programs, in their order, as lanes of the one that comes last."""
+        """The lanes of a task's programs added in the order of their parts, in the program that comes last."""
         count = len(self.accumulators)
-        for position, (name, (op, dtype, _)) in enumerate(self.accumulators.items()):
-            self.emit(f"{name} = {self.reduced(name, op, dtype)}")
-            place = f"(program * SPLIT + part) * {count} + {position} + tl.full((1, 1), 0, tl.int32)"
+        lanes = self.positions("LANES")
+        for position, name in enumerate(self.accumulators):
+            place = f"((program * parts + part) * {count} + {position}) * LANES + {lanes}"
             self.emit(f"tl.store(partials + ({place}), {name})")
         self.emit("tl.debug_barrier()")
-        self.emit("last = tl.atomic_add(counters + program, 1) == SPLIT - 1")
-        self.emit("other = tl.arange(0, PARTS)[None, :]")
+        self.emit("last = tl.atomic_add(counters + program, 1) == parts - 1")
+        for name, (op, dtype, _) in self.accumulators.items():
+            self.emit(f"{name} = {self._filled(dtype, neutral(op, dtype))}")
+        self.emit("for other in tl.range(0, tl.where(last, parts, 0), loop_unroll_factor=4):")
+        self.depth += 1
         for position, (name, (op, dtype, _)) in enumerate(self.accumulators.items()):
-            place = f"(program * SPLIT + other) * {count} + {position}"
-            mask = f"mask=(other < SPLIT) & last, other={self.number(dtype, neutral(op, dtype))}"
-            self.emit(f'{name} = tl.load(partials + ({place}), {mask}, cache_modifier=".cg")')
+            place = f"((program * parts + other) * {count} + {position}) * LANES + {lanes}"
+            self.emit(f'{name}_other = tl.load(partials + ({place}), cache_modifier=".cg")')
+            both = [Name(name, dtype), Name(f"{name}_other", dtype)]
+            self.emit(f"{name} = {self.operation(COMBINE[op], both, dtype)}")
+        self.depth -= 1
         self.emit("row = row & last")
 
     def finish(self, name: str, accumulator: str, dtype: str) -> None:
@@ -165,14 +240,15 @@ class Accumulators(KernelValues):
             self._combine_parts()
             self.combined = True
         op, own, _ = self.accumulators[accumulator]
-        if self.one_pass is not None and accumulator == self.one_pass.total:  # every lane's is over its own maximum
-            less = self.typed(self.wide(self.one_pass.less))
-            self.emit(f"{accumulator} = {accumulator} * {_power(f'{self.one_pass.maximum} - {less}')}")
+        if accumulator in self.exponentials:  # every lane's are over its own maximum
+            found = self.exponentials[accumulator]
+            less = self.typed(self.wide(found.less))
+            self.emit(f"{accumulator} = {accumulator} * {_power(f'{found.largest} - {less}')}")
         axes = frozenset("t") if self.shape.tiled else NONE
         if op.startswith("arg"):
             self._finish_extreme(name, accumulator, op, own, axes)
             return
-        text = self.reduced(accumulator, op, own)
+        text = self.reduced(self.total_of(accumulator), op, own)
         if dtype != own:
             self.emit(f"{accumulator}_all = {text}")
             text = self.operation("cast", [Name(f"{accumulator}_all", own)], dtype)

@@ -10,11 +10,13 @@ from typing import Generic, TypeVar, cast
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import (
+    PART,
     STEP,
     TILE,
     WHOLE,
     Shape,
     Structure,
+    crowded,
     known,
     largest,
     structure,
@@ -37,8 +39,6 @@ COUNTERS = Param("counters", "memory", "i32")
 INT32 = 2**31
 FULL = 264
 """Programs that a GPU has room for, roughly: two on each multiprocessor."""
-MANY = 4
-"""Sums of one task that registers hold for as many elements as there are otherwise."""
 ACROSS = 32
 """Rows of a block that is read across, at most: neighbours in memory."""
 
@@ -156,7 +156,7 @@ class TritonKernel:
         """The file and the grid for a number of tasks and the kernel's arguments: sizes, and addresses if known."""
         extent = self.structure.extent
         length = None if extent is None else known(extent, sizes)
-        shape, split = self._shape(tasks, length)
+        shape = self._shape(tasks, length)
         source = self.source(shape)
         constants = {"WIDE": int(largest(self.kernel, tasks, sizes) >= INT32)}
         lanes = self.lanes(shape, length)
@@ -165,27 +165,28 @@ class TritonKernel:
             constants["LANES"] = lanes
         if "TASKS" in source.constants:
             constants["TASKS"] = rows
+        if "PART" in source.constants:
+            constants["PART"] = PART
         columns = -(-(length or 1) // lanes) if shape.vectors == "grid" else 1
         grid = max(-(-tasks // rows), 1) * max(columns, 1)
         aligned = multiples(source, tasks, sizes)
-        if split == 1:
-            return Launch(source, constants, self._warps(shape, rows * lanes), grid, aligned)
-        constants |= {"SPLIT": split, "PARTS": power_of_two(split)}
+        warps = self._warps(shape, rows * lanes)
+        if not shape.split or length is None:
+            return Launch(source, constants, warps, grid, aligned)
+        programs = tasks * -(-length // PART)
         count = sum(isinstance(s, Init) for s in walk(self.kernel.body))
-        partials = 4 * tasks * split * count
-        return Launch(source, constants, warps_for(lanes), tasks * split, aligned, 3, partials, tasks)
+        return Launch(source, constants, warps, programs, aligned, 3, 4 * programs * count * lanes, tasks)
 
-    def _shape(self, tasks: int, length: int | None) -> tuple[Shape, int]:
-        """The shape for these sizes, and how many programs share a task."""
+    def _shape(self, tasks: int, length: int | None) -> Shape:
+        """The shape for these sizes; programs share a row where rows are too few to fill a GPU."""
         first, *others = self.structure.shapes
         if not others or length is None:
-            return first, 1
+            return first
         if first.vectors == "grid":
-            return others[0] if length >= TILE and self._looks_up else first, 1
-        if length <= self._whole:
-            return first, 1
-        split = self._split(tasks, length)
-        return others[1 if split > 1 else 0], split
+            return others[0] if length >= TILE and self._looks_up else first
+        if length <= WHOLE:
+            return first
+        return others[-1] if length > PART and tasks < FULL else others[0]
 
     @cached_property
     def _looks_up(self) -> bool:
@@ -195,12 +196,15 @@ class TritonKernel:
     def _warps(self, shape: Shape, elements: int) -> int:
         """Warps of a program: few where rows follow each other, so that they seldom wait for each other's sums.
 
-        A thread has as many elements of a row on its own as in `flat` kernels.
+        A thread has as many elements of a row on its own as in `flat` kernels. Of long rows that are read several
+        times there are few at a time, so that the cache still has them.
         """
         if shape.vectors == "grid" and shape in self.structure.shapes[1:]:
             return elements // 512
-        if shape.kept and shape.vectors == "whole" and not self._crowded:
+        if shape.kept and shape.vectors == "whole" and not crowded(self.kernel):
             return max(elements // 1024, 1)
+        if shape.vectors == "loop" and shape.tiled:
+            return 16 if self._readings > 1 or crowded(self.kernel) else 8
         return warps_for(elements)
 
     @cached_property
@@ -210,30 +214,12 @@ class TritonKernel:
         found = one_pass(body)
         return sum(isinstance(s, Loop) for s in (body if found is None else found.body))
 
-    @property
-    def _crowded(self) -> bool:
-        """Whether a task has so many sums under way that registers hold them for a few elements per thread only."""
-        return sum(isinstance(s, Init) for s in walk(self.kernel.body)) > MANY
-
-    @property
-    def _whole(self) -> int:
-        """The longest row that is one block."""
-        return WHOLE // 4 if self._crowded else WHOLE
-
-    def _split(self, tasks: int, length: int) -> int:
-        """Programs that share a task, where tasks are too few to fill a GPU."""
-        if len(self.structure.shapes) < 3 or tasks >= FULL:
-            return 1
-        return max(min(-(-2 * FULL // max(tasks, 1)), length // (4 * STEP)), 1)
-
     def lanes(self, shape: Shape, length: int | None) -> int:
         """Elements of a block along the vector loops, whose end is known to be `length` or not."""
         if length is None:
             return power_of_two(self.flat) if self.structure.flat else STEP
         if shape.vectors == "loop":
-            # Of a row that is read several times few at a time, so that the cache still has them.
-            wide = 1 if not shape.tiled or shape.split else 4 if self._readings > 1 or self._crowded else 2
-            return STEP * wide // (8 if self._crowded else 1)
+            return STEP
         most = WHOLE if shape.vectors == "whole" else 256 if shape.kept else 32 if self._transposes else TILE
         return min(power_of_two(length), most)
 
@@ -275,7 +261,7 @@ def _source(kernel: Kernel, shape: Shape, lines: Sequence[str]) -> TritonSource:
     writer = KernelText(kernel, shape)
     text = "\n".join(writer.body())
     params = kernel.params + (TASKS,) * shape.tiled + (PARTIALS, COUNTERS) * shape.split
-    constants = tuple(c for c in ("TASKS", "LANES", "SPLIT", "PARTS", "WIDE") if c in text)
+    constants = tuple(c for c in ("TASKS", "LANES", "PART", "WIDE") if c in text)
     return file_text(kernel, writer, params, constants, lines)
 
 
