@@ -164,7 +164,7 @@ sub = _binary(
 )
 exp_sub = _binary(
     "exp_sub", lambda x, y: np.exp(x - y), lambda g, out, x, y: g * out, lambda g, out, x, y: -(g * out),
-    "e**(x - y), for sums of it over rows of x.", promotion="float", cost=13, names=(),
+    "e**(x - y), for sums of it over rows of x.", promotion="", cost=13, names=(),
 )  # fmt: skip
 mul = _binary(
     "mul",
