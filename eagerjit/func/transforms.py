@@ -42,6 +42,7 @@ def start(name: str, primals: Any, connect: bool = True) -> Starts:
     """Aliases of all tensors in `primals`; `connect`: those that need gradients pass them on."""
     leaves: list[Any] = []
     structure = pytree.flatten(primals, leaves)
+    connected = connect and mode.grad_mode()  # an alias made under no_grad would pass nothing on, nor need a gradient
     aliases = []
     for x in leaves:
         if not isinstance(x, Tensor):
@@ -49,7 +50,7 @@ def start(name: str, primals: Any, connect: bool = True) -> Starts:
         if not x.dtype.is_differentiable:
             wanted = "only Tensors of floating point and complex dtype can require gradients"
             raise RuntimeError(f"{name}: {wanted}, got {x.dtype}")
-        aliases.append(x.view_as(x) if connect and x._requires_grad else x.detach().requires_grad_())
+        aliases.append(x.view_as(x) if connected and x._requires_grad else x.detach().requires_grad_())
     return Starts(structure, aliases, {id(a) for a in aliases if a._node is None})
 
 
