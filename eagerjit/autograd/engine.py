@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from eagerjit.autograd import plain
-from eagerjit.autograd.accumulation import add_to_grad, hook_called, leaf_hooked
+from eagerjit.autograd import node_hooks, plain
+from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.callbacks import with_callbacks
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
 from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, edge, filled, used_up
@@ -268,13 +267,16 @@ def run(
                     shared.update(map(id, incoming))  # in a trace, what comes in may be what goes out
                 _replace(buffers, leaves, keys, edges, known, results, trail)
                 continue
-            part = placed if placed is not None and getattr(node.op, "span", None) else None
+            part = placed if placed is not None and node.hooks is None and getattr(node.op, "span", None) else None
             if part is not None and _add_part(part, buffers, leaves, node, edges[0], incoming[0]):
                 continue
             results = node.op.backward(node, incoming, needs, create_graph)
             if create_graph and (formal := getattr(node.op, "formal", None)) is not None:
                 results = formal.noted(node, results)
                 shared.update(map(id, results))  # they may be what came in
+            if node.hooks is not None:
+                results = node_hooks.after(node, results, incoming)
+                shared.update(map(id, results))  # hooks may have kept them
             for position, target in enumerate(edges):
                 if target is None or (grad := results[position]) is None:
                     continue
@@ -374,11 +376,13 @@ def _incoming(
     if False not in absent:
         return None
     if node.hooks is not None:
-        received = [_hooked(node, i, g) for i, g in enumerate(received)]
+        received = [node_hooks.result_hooked(node, i, g) for i, g in enumerate(received)]
     if wanted is not None:
         for key, g in zip(keys, received, strict=True):
             if g is not None and key in wanted:
                 captured[key] = g
+    if node.hooks is not None:
+        received = list(node_hooks.before(node, received))
     return tuple(received) if partial_ else filled(node, received)
 
 
@@ -387,12 +391,5 @@ def _seen(key: Key, grad: Tensor, leaves: dict[int, Tensor] | None) -> Tensor | 
     if type(key) is int:
         return grad if leaves is None else leaf_hooked(leaves[key], grad)
     node, index = key if type(key) is tuple else (key, 0)
-    return _hooked(node, index, grad, AFTER_ALL_HOOKS)  # type: ignore[arg-type]
+    return node_hooks.result_hooked(node, index, grad, AFTER_ALL_HOOKS)  # type: ignore[arg-type]
 
-
-def _hooked(node: GradNode, index: int, grad: Tensor | None, end: float = math.inf) -> Tensor | None:
-    if grad is None or node.hooks is None:
-        return grad
-    for _, hook in sorted(item for item in node.hooks.get(index, {}).items() if item[0] < end):
-        grad = hook_called(hook, grad)
-    return grad

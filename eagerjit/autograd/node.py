@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from eagerjit.autograd import node_hooks
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import Place, here, line_of
@@ -96,6 +97,14 @@ class GradNode:
                 tensor._node, tensor._index, tensor._requires_grad = self, index, True
             tensors.append(tensor)
         return tuple(tensors)
+
+    def register_hook(self, fn: Callable[..., Any]) -> Any:
+        """Calls fn(gradients of arguments, of results) whenever the former are computed; a tuple replaces these."""
+        return node_hooks.register(self, node_hooks.AFTER, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> Any:
+        """Calls fn(gradients of results) before those of the arguments are computed; a tuple replaces these."""
+        return node_hooks.register(self, node_hooks.BEFORE, fn)
 
     @property
     def n_outputs(self) -> int:

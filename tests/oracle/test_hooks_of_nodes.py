@@ -1,0 +1,113 @@
+"""Hooks of the tape's nodes: `grad_fn.register_hook` and `grad_fn.register_prehook`, against PyTorch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import eagerjit
+
+ANSWERS: dict[str, Callable[..., Any]] = {
+    "nothing": lambda t, grads: None,
+    "doubled": lambda t, grads: tuple(None if g is None else g * 2 for g in grads),
+    "a list": lambda t, grads: [g for g in grads],
+    "gone": lambda t, grads: (None,) * len(grads),
+    "no tensors": lambda t, grads: (1,) * len(grads),
+    "too many": lambda t, grads: grads + grads,
+    "another shape": lambda t, grads: tuple(t.ones(3) for _ in grads),
+}
+
+
+def plain(values: Any) -> Any:
+    if isinstance(values, (tuple, list)):
+        return [plain(v) for v in values]
+    return values.tolist() if hasattr(values, "tolist") else values
+
+
+def walked(t: Any, kind: str, place: str, answer: Callable[..., Any]) -> Any:
+    """What a hook sees and makes of a few walks, or the class of the error."""
+    x, w = (t.tensor(values, requires_grad=True) for values in ([1.0, 2.0], [3.0, 4.0]))
+    product = x * w
+    shifted = product + 1
+    joined = t.cat([shifted, x, t.ones(1)])
+    loss = joined.square().sum()
+    seen: list[Any] = []
+
+    def hook(*given: Any) -> Any:
+        seen.append(plain(given))
+        return answer(t, given[0])
+
+    node = {"product": product, "joined": joined}[place].grad_fn
+    handle = getattr(node, kind)(hook)
+    try:
+        loss.backward(retain_graph=True)
+        found = [x.grad, w.grad, *t.autograd.grad(loss, [product, x], retain_graph=True, allow_unused=True)]
+    except (TypeError, RuntimeError) as error:
+        return type(error)
+    handle.remove()
+    x.grad = None
+    loss.backward()
+    return seen, plain(found), plain(x.grad)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("place", ["product", "joined"])
+@pytest.mark.parametrize("kind", ["register_hook", "register_prehook"])
+def test_as_pytorch_does(kind: str, place: str, answer: str) -> None:
+    if (kind, answer) == ("register_prehook", "gone"):
+        pytest.skip("an undefined gradient is one of zeros here")
+    ours, theirs = (walked(t, kind, place, ANSWERS[answer]) for t in (eagerjit, torch))
+    assert ours == theirs
+
+
+def test_a_slice_whose_gradient_is_placed_at_once() -> None:
+    x = eagerjit.arange(4.0, requires_grad=True)
+    part = x[1:3]
+    part.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 10,))
+    (part * 2).sum().backward()
+    assert x.grad.tolist() == [0, 20, 20, 0]
+
+
+def test_second_derivatives_pass_through_what_a_hook_gives() -> None:
+    found = []
+    for t in (eagerjit, torch):
+        x = t.tensor(2.0, requires_grad=True)
+        y = x**3
+        y.grad_fn.register_hook(lambda inputs, outputs, x=x: (inputs[0] * x,))
+        (first,) = t.autograd.grad(y, x, create_graph=True)
+        found.append((first.item(), t.autograd.grad(first, x)[0].item()))
+    assert found[0] == found[1]
+
+
+def test_a_gradient_that_a_hook_keeps_is_its_own() -> None:
+    x, kept = eagerjit.ones(2, requires_grad=True), []
+    (x * 1).grad_fn  # noqa: B018  # another node beside it
+    y = x + 0
+    y.grad_fn.register_hook(lambda inputs, outputs: kept.append(inputs[0]))
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    assert [k.tolist() for k in kept] == [[1, 1], [1, 1]] and x.grad.tolist() == [2, 2]
+
+
+def test_compiled_calls() -> None:
+    """A recorded function may not add one; a compiled call is several operations."""
+    calls = []
+
+    @eagerjit.jit
+    def hooked(x: Any) -> Any:
+        y = x * 2
+        y.grad_fn.register_hook(lambda inputs, outputs: calls.append(1))
+        return y.sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            hooked(eagerjit.ones(2, requires_grad=True)).backward()
+    assert len(calls) == 3
+    result = eagerjit.jit(lambda x: (x * 2).sin())(eagerjit.ones(2, requires_grad=True))
+    with pytest.raises(NotImplementedError, match="several operations"):
+        result.grad_fn.register_hook(print)
