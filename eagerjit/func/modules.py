@@ -18,6 +18,7 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Calls a module with other parameters and buffers, given by name in one dict or in several without common names.
+    Other names are those of attributes that hold tensors, or that the module has during the call only.
 
     `tie_weights`: a parameter known under several names is replaced under all of them. `strict` raises RuntimeError
     unless exactly the module's names are given.
@@ -27,24 +28,57 @@ def functional_call(
     unexpected = [name for name in values if name not in own]
     missing = [name for name in own if name not in values]
     if strict and (unexpected or missing):
-        raise RuntimeError(f"functional_call: missing keys {missing}, unexpected keys {unexpected}")
-    if unexpected:
-        raise KeyError(f"functional_call: the module has no parameter or buffer {', '.join(map(repr, unexpected))}")
+        raise RuntimeError(_differing(module, unexpected, missing))
     if tie_weights:
         _tie(values, own)
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
+    for value in values.values():
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"{value} is not an instance of torch.Tensor")
+    attributes = [(*_attribute(module, name), values.pop(name)) for name in unexpected]
     replaced = [(_table(module, name), value) for name, value in values.items()]
     before = [(table, key, table[key]) for (table, key), _ in replaced]
     try:
         for (table, key), value in replaced:
             table[key] = value
+        for part, key, _, value in attributes:
+            setattr(part, key, value)
         return module(*args, **(kwargs or {}))
     finally:
+        for part, key, old, _ in attributes:
+            if old is _ABSENT:
+                delattr(part, key)
+            else:
+                setattr(part, key, old)
         for table, key, value in before:
             table[key] = value
+
+
+_ABSENT = object()
+
+
+def _differing(module: Any, unexpected: list[str], missing: list[str]) -> str:
+    """The message about names that are not the module's."""
+    lines = [f"Error(s) in reparametrizing for {type(module).__name__}:"]
+    for what, names in (("Unexpected", unexpected), ("Missing", missing)):
+        if names:
+            lines.append(f"{what} key(s): {', '.join(map(repr, sorted(names)))}.")
+    return "\n\t".join(lines)
+
+
+def _attribute(module: Any, name: str) -> tuple[Any, str, Any]:
+    """The part with an attribute, its name there, and the tensor it is; KeyError or TypeError for what can be none."""
+    path, _, key = name.rpartition(".")
+    if not key:
+        raise KeyError('tensor name can\'t be empty string ""')
+    part = module.get_submodule(path)
+    old = getattr(part, key, _ABSENT)
+    if old is not _ABSENT and old is not None and not isinstance(old, Tensor):
+        raise TypeError(f"attribute `{key}`: {old} is not an instance of torch.Tensor")
+    return part, key, old
 
 
 def _merged(dicts: Any) -> dict[str, Tensor]:
@@ -72,7 +106,7 @@ def _named(module: Any, table: str, prefix: str = "") -> list[tuple[str, Any]]:
 
 def _tie(values: dict[str, Tensor], own: dict[str, Any]) -> None:
     """Give every other name of a replaced tensor the same value."""
-    given = {id(own[name]): value for name, value in values.items() if own[name] is not None}
+    given = {id(own[name]): value for name, value in values.items() if own.get(name) is not None}
     for name, tensor in own.items():
         if name not in values and id(tensor) in given:
             values[name] = given[id(tensor)]
