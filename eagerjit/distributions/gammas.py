@@ -154,7 +154,8 @@ class Dirichlet(ExponentialFamily):
         mode = less / less.sum(-1, True)
         flat = (self.concentration < 1).all(-1, keepdim=True)
         # Where nothing is likeliest, PyTorch answers with the first corner.
-        corner = (creation.arange(self.concentration.shape[-1]) == 0).type_as(mode).expand(mode.shape)
+        places = creation.arange(self.concentration.shape[-1], device=mode.device)
+        corner = (places == 0).type_as(mode).expand(mode.shape)
         return corner.where(flat, mode)
 
     @property
@@ -187,9 +188,24 @@ class Beta(ExponentialFamily):
     has_rsample = True
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
-        first, second = broadcast_all(concentration1, concentration0)
-        self.concentration1, self.concentration0 = first, second
-        super().__init__(first.shape, validate_args=validate_args)
+        pair = stack(list(broadcast_all(concentration1, concentration0)), -1)
+        self._dirichlet = Dirichlet(pair, validate_args=validate_args)
+        super().__init__(pair.shape[:-1], validate_args=validate_args)
+
+    @property
+    def concentration1(self) -> Tensor:
+        return self._dirichlet.concentration[..., 0]
+
+    @property
+    def concentration0(self) -> Tensor:
+        return self._dirichlet.concentration[..., 1]
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = self._get_checked_instance(Beta, _instance)
+        made._dirichlet = self._dirichlet.expand(batch_shape)
+        super(Beta, made).__init__(batch_shape, validate_args=False)
+        made._validate_args = self._validate_args
+        return made
 
     @property
     def mean(self) -> Tensor:
@@ -197,19 +213,15 @@ class Beta(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        both = self._pair()
-        return Dirichlet(both, validate_args=False).mode[..., 0]
+        return self._dirichlet.mode[..., 0]
 
     @property
     def variance(self) -> Tensor:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.square() * (total + 1))
 
-    def _pair(self) -> Tensor:
-        return stack([self.concentration1, self.concentration0], -1)
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return Dirichlet(self._pair(), validate_args=False).rsample(sample_shape)[..., 0]
+        return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -218,7 +230,7 @@ class Beta(ExponentialFamily):
         return parts + (a + b).lgamma() - a.lgamma() - b.lgamma()
 
     def entropy(self) -> Tensor:
-        return Dirichlet(self._pair(), validate_args=False).entropy()
+        return self._dirichlet.entropy()
 
 
 class FisherSnedecor(Distribution):

@@ -126,7 +126,7 @@ def _parts(p: Any) -> list[Tensor]:
     """Matrices whose outer products add up to a covariance."""
     if isinstance(p, LowRankMultivariateNormal):
         return [p.cov_factor, p.cov_diag.sqrt().diag_embed()]
-    return [p._tril]
+    return [p._unbroadcasted_scale_tril]
 
 
 def _kl(p: Any, q: Any) -> Tensor:
@@ -142,8 +142,8 @@ def _kl(p: Any, q: Any) -> Tensor:
             spread = spread + _squares(part / root) - _squares(whitener @ part)
     else:
         for part in _parts(p):
-            spread = spread + _squares(_solved(q._tril, part))
-        distance = _squares(_solved(q._tril, (q.loc - p.loc).unsqueeze(-1)))
+            spread = spread + _squares(_solved(q._unbroadcasted_scale_tril, part))
+        distance = _squares(_solved(q._unbroadcasted_scale_tril, (q.loc - p.loc).unsqueeze(-1)))
     return q._half_log_det() - p._half_log_det() + 0.5 * (spread + distance - int(p.event_shape[0]))
 
 

@@ -126,11 +126,11 @@ class Wishart(Covariance, ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """By Bartlett's decomposition: a triangle of normal numbers below the roots of chi-squared ones."""
-        like = {"dtype": self._tril.dtype, "device": self._tril.device}
+        like = {"dtype": self._unbroadcasted_scale_tril.dtype, "device": self._unbroadcasted_scale_tril.device}
         freedom = self.df.unsqueeze(-1) - creation.arange(self._size(), **like)
         diagonal = Chi2(freedom, validate_args=False).rsample(sample_shape).sqrt()
-        below = normal_like(self._extended_shape(sample_shape), self._tril).tril(-1)
-        factor = self._tril @ (below + diagonal.clamp(min=precision(diagonal.dtype)).diag_embed())
+        below = normal_like(self._extended_shape(sample_shape), self._unbroadcasted_scale_tril).tril(-1)
+        factor = self._unbroadcasted_scale_tril @ (below + diagonal.clamp(min=precision(diagonal.dtype)).diag_embed())
         return factor @ factor.mT
 
     def _log_scale(self) -> Tensor:

@@ -20,7 +20,7 @@ class Covariance(Distribution):
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    _tril: Tensor
+    _unbroadcasted_scale_tril: Tensor
 
     @staticmethod
     def _given(error: type[Exception], *matrices: Any) -> tuple[str, Tensor]:
@@ -34,28 +34,28 @@ class Covariance(Distribution):
     def _factor(self, name: str, matrix: Tensor) -> None:
         """Find the Cholesky factor of the covariance."""
         if name == "scale_tril":
-            self._tril = matrix
+            self._unbroadcasted_scale_tril = matrix
         elif name == "covariance_matrix":
-            self._tril = linalg.cholesky(matrix)
+            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
         else:
-            self._tril = _from_precision(matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
 
     def __getattr__(self, name: str) -> Any:
-        if "_tril" in self.__dict__ and name in Covariance.matrices:
-            shape = self._batch_shape + self._tril.shape[-2:]
+        if "_unbroadcasted_scale_tril" in self.__dict__ and name in Covariance.matrices:
+            shape = self._batch_shape + self._unbroadcasted_scale_tril.shape[-2:]
             if name == "scale_tril":
-                return self._tril.expand(shape)
-            covariance = self._tril @ self._tril.mT
+                return self._unbroadcasted_scale_tril.expand(shape)
+            covariance = self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
             return (covariance if name == "covariance_matrix" else linalg.inv(covariance)).expand(shape)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         made = super().expand(batch_shape, _instance)
-        made._tril = self._tril
+        made._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         return made
 
     def _half_log_det(self) -> Tensor:
-        return self._tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 class MultivariateNormal(Covariance):
@@ -91,15 +91,16 @@ class MultivariateNormal(Covariance):
 
     @property
     def variance(self) -> Tensor:
-        return self._tril.square().sum(-1).expand(self._batch_shape + self._event_shape)
+        return self._unbroadcasted_scale_tril.square().sum(-1).expand(self._batch_shape + self._event_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         drawn = normal_like(self._extended_shape(sample_shape), self.loc)
-        return self.loc + (self._tril @ drawn.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._unbroadcasted_scale_tril @ drawn.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return -0.5 * squared_distance(self._tril, value - self.loc) - self._half_log_det() - self._constant()
+        distance = squared_distance(self._unbroadcasted_scale_tril, value - self.loc)
+        return -0.5 * distance - self._half_log_det() - self._constant()
 
     def _constant(self) -> float:
         return LOG_SQRT_TAU * int(self._event_shape[0])
@@ -109,13 +110,14 @@ class MultivariateNormal(Covariance):
         return entropy.expand(self._batch_shape)
 
 
-def _from_precision(matrix: Tensor) -> Tensor:
+def _precision_to_scale_tril(P: Tensor) -> Tensor:
     """The Cholesky factor of a matrix's inverse, from that of the matrix read backwards."""
     from eagerjit.tensors import creation
 
-    flipped = linalg.cholesky(matrix.flip(-2, -1))
+    flipped = linalg.cholesky(P.flip(-2, -1))
     inverse = flipped.flip(-2, -1).mT
-    return linalg.solve_triangular(inverse, creation.eye(matrix.shape[-1], dtype=matrix.dtype), upper=False)
+    identity = creation.eye(P.shape[-1], dtype=P.dtype, device=P.device)
+    return linalg.solve_triangular(inverse, identity, upper=False)
 
 
 def squared_distance(tril: Tensor, difference: Tensor) -> Tensor:
@@ -133,9 +135,9 @@ def _kl(p: Any, q: Any) -> Tensor:
         raise ValueError(
             "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
         )
-    shape = broadcast_shapes(tuple(p._tril.shape[:-2]), tuple(q._tril.shape[:-2]))
+    shape = broadcast_shapes(*(tuple(x._unbroadcasted_scale_tril.shape[:-2]) for x in (p, q)))
     size = p.event_shape[0]
-    first, second = (x._tril.expand((*shape, size, size)) for x in (p, q))
+    first, second = (x._unbroadcasted_scale_tril.expand((*shape, size, size)) for x in (p, q))
     spread = linalg.solve_triangular(second, first, upper=False).square().sum((-2, -1))
-    distance = squared_distance(q._tril, q.loc - p.loc)
+    distance = squared_distance(q._unbroadcasted_scale_tril, q.loc - p.loc)
     return q._half_log_det() - p._half_log_det() + 0.5 * (spread + distance - int(size))

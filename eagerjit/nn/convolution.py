@@ -128,7 +128,7 @@ class Conv3d(_Forward):
     rank = 3
 
 
-class _Transposed(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     transposed = True
 
     def __init__(
@@ -172,19 +172,19 @@ class _Transposed(_ConvNd):
         return tuple(w - n for w, n in zip(wanted, least, strict=True))
 
 
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_ConvTransposeNd):
     """A transposed convolution of (batch, channels, length)."""
 
     rank = 1
 
 
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_ConvTransposeNd):
     """A transposed convolution of (batch, channels, height, width)."""
 
     rank = 2
 
 
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_ConvTransposeNd):
     """A transposed convolution of (batch, channels, depth, height, width)."""
 
     rank = 3

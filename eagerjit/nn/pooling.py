@@ -25,7 +25,7 @@ class _Pool(Module):
     function: Any
 
 
-class _MaxPool(_Pool):
+class _MaxPoolNd(_Pool):
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
         ceil_mode: bool = False,
@@ -46,7 +46,7 @@ class _MaxPool(_Pool):
         )
 
 
-class _AvgPool(_Pool):
+class _AvgPoolNd(_Pool):
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int | None = None,
@@ -69,7 +69,7 @@ class _AvgPool(_Pool):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class _LPPool(_Pool):
+class _LPPoolNd(_Pool):
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False):
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
@@ -84,7 +84,7 @@ class _LPPool(_Pool):
         )
 
 
-class _MaxUnpool(_Pool):
+class _MaxUnpoolNd(_Pool):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
         super().__init__()
         each = [tuple(v) if isinstance(v, (tuple, list)) else (v,) * self.rank
@@ -98,7 +98,7 @@ class _MaxUnpool(_Pool):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class _AdaptiveAvgPool(_Pool):
+class _AdaptiveAvgPoolNd(_Pool):
     def __init__(self, output_size: Any):
         super().__init__()
         self.output_size = output_size
@@ -110,7 +110,7 @@ class _AdaptiveAvgPool(_Pool):
         return f"output_size={self.output_size}"
 
 
-class _AdaptiveMaxPool(_AdaptiveAvgPool):
+class _AdaptiveMaxPoolNd(_AdaptiveAvgPoolNd):
     def __init__(self, output_size: Any, return_indices: bool = False):
         super().__init__(output_size)
         self.return_indices = return_indices
@@ -119,15 +119,15 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
         return type(self).function(input, self.output_size, self.return_indices)
 
 
-MaxPool1d, MaxPool2d, MaxPool3d = _layer(_MaxPool, "MaxPool", "max_pool")
-AvgPool1d, AvgPool2d, AvgPool3d = _layer(_AvgPool, "AvgPool", "avg_pool")
-LPPool1d, LPPool2d, LPPool3d = _layer(_LPPool, "LPPool", "lp_pool")
-MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = _layer(_MaxUnpool, "MaxUnpool", "max_unpool")
+MaxPool1d, MaxPool2d, MaxPool3d = _layer(_MaxPoolNd, "MaxPool", "max_pool")
+AvgPool1d, AvgPool2d, AvgPool3d = _layer(_AvgPoolNd, "AvgPool", "avg_pool")
+LPPool1d, LPPool2d, LPPool3d = _layer(_LPPoolNd, "LPPool", "lp_pool")
+MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = _layer(_MaxUnpoolNd, "MaxUnpool", "max_unpool")
 AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = _layer(
-    _AdaptiveAvgPool, "AdaptiveAvgPool", "adaptive_avg_pool"
+    _AdaptiveAvgPoolNd, "AdaptiveAvgPool", "adaptive_avg_pool"
 )
 AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = _layer(
-    _AdaptiveMaxPool, "AdaptiveMaxPool", "adaptive_max_pool"
+    _AdaptiveMaxPoolNd, "AdaptiveMaxPool", "adaptive_max_pool"
 )
 
 
@@ -149,7 +149,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding: Any, value: float):
         super().__init__(padding)
         self.value = value
@@ -158,16 +158,36 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-def _pads(name: str, base: type[_Pad], mode: str, value: float | None = None) -> list[type[_Pad]]:
-    made = []
-    for rank in (1, 2, 3):
-        members = {"rank": rank, "mode": mode, "value": value, "__doc__": _Pad.__doc__, "__module__": __name__}
-        made.append(type(f"{name}{rank}d", (base,), members))
-    return made
+class _Zeros(_ConstantPadNd):
+    def __init__(self, padding: Any):
+        super().__init__(padding, 0.0)
+
+    extra_repr = _Pad.extra_repr
 
 
-ConstantPad1d, ConstantPad2d, ConstantPad3d = _pads("ConstantPad", _ConstantPad, "constant")
-ZeroPad1d, ZeroPad2d, ZeroPad3d = _pads("ZeroPad", _Pad, "constant", 0.0)
-ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _pads("ReflectionPad", _Pad, "reflect")
-ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _pads("ReplicationPad", _Pad, "replicate")
-CircularPad1d, CircularPad2d, CircularPad3d = _pads("CircularPad", _Pad, "circular")
+class _ReflectionPadNd(_Pad):
+    mode = "reflect"
+
+
+class _ReplicationPadNd(_Pad):
+    mode = "replicate"
+
+
+class _CircularPadNd(_Pad):
+    mode = "circular"
+
+
+def _pads(name: str, base: type[_Pad]) -> list[type[_Pad]]:
+    """The layer for one, two and three dimensions."""
+    each = ({"rank": rank, "__doc__": _Pad.__doc__, "__module__": __name__} for rank in (1, 2, 3))
+    return [type(f"{name}{members['rank']}d", (base,), members) for members in each]
+
+
+ConstantPad1d, ConstantPad2d, ConstantPad3d = _pads("ConstantPad", _ConstantPadNd)
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (
+    type(f"ZeroPad{base.rank}d", (_Zeros, base), {"__doc__": _Pad.__doc__, "__module__": __name__})
+    for base in (ConstantPad1d, ConstantPad2d, ConstantPad3d)
+)
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _pads("ReflectionPad", _ReflectionPadNd)
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _pads("ReplicationPad", _ReplicationPadNd)
+CircularPad1d, CircularPad2d, CircularPad3d = _pads("CircularPad", _CircularPadNd)

@@ -10,6 +10,7 @@ from eagerjit.distributions.transforms.elementwise import (
     SoftplusTransform,
     TanhTransform,
 )
+from eagerjit.distributions.transforms.elementwise import _clipped_sigmoid as _clipped_sigmoid
 from eagerjit.distributions.transforms.structure import (
     CatTransform,
     IndependentTransform,

@@ -67,6 +67,11 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """The sigmoid, away from 0 and 1."""
+    return x.sigmoid().clamp(smallest(x.dtype), 1.0 - precision(x.dtype))
+
+
 class SigmoidTransform(SameByType):
     """1 / (1 + exp(-x))."""
 
@@ -74,7 +79,7 @@ class SigmoidTransform(SameByType):
     domain, codomain = constraints.real, constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return x.sigmoid().clamp(smallest(x.dtype), 1.0 - precision(x.dtype))
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         y = y.clamp(smallest(y.dtype), 1.0 - precision(y.dtype))
