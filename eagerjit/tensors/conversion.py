@@ -17,7 +17,7 @@ from eagerjit.ops.index import concrete, own_array
 from eagerjit.ops.strided import memory_of
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.numbers import TracedFloat, wrap
-from eagerjit.runtime import dtypes, making
+from eagerjit.runtime import dtypes, making, mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.runtime.remembered import Remembered
@@ -85,10 +85,10 @@ def tolist(input: Tensor) -> Any:
 def numpy(input: Tensor, *, force: bool = False) -> np.ndarray:
     """An ndarray over the same memory.
 
-    Raises RuntimeError for a tensor that requires grad and TypeError for one on a device, unless `force`: then it is
-    the values.
+    Raises RuntimeError for a tensor that requires grad where gradients are recorded, and TypeError for one on a device,
+    unless `force`: then it is the values.
     """
-    if input._requires_grad and not force:
+    if input._requires_grad and mode.grad_mode() and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if not force and (place := device_of(input)) is not CPU:
         raise TypeError(

@@ -1,6 +1,8 @@
 """Datasets, samplers and the DataLoader."""
 
+from collections.abc import Callable as _Callable
 from collections.abc import Iterator as _BaseDataLoaderIter  # noqa: F401  # asked for by its name
+from typing import Any as _Any
 
 from eagerjit.utils.data.collate import default_collate, default_convert
 from eagerjit.utils.data.dataset import (
@@ -25,6 +27,8 @@ from eagerjit.utils.data.sampler import (
     WeightedRandomSampler,
 )
 from eagerjit.utils.data.worker import get_worker_info
+
+_collate_fn_t = _Callable[[list[_Any]], _Any]
 
 __all__ = [
     "BatchSampler",
