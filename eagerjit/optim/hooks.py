@@ -20,7 +20,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(step)
     def between(*args: Any, **kwargs: Any) -> Any:
         optimizer = args[0]
-        for hook in [*chain(_before.values(), optimizer._pre_hooks.values())]:
+        for hook in [*chain(_before.values(), optimizer._optimizer_step_pre_hooks.values())]:
             changed = hook(optimizer, args, kwargs)
             if changed is None:
                 continue
@@ -28,7 +28,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
             args, kwargs = changed
         result = step(*args, **kwargs)
-        for hook in [*chain(optimizer._post_hooks.values(), _after.values())]:
+        for hook in [*chain(optimizer._optimizer_step_post_hooks.values(), _after.values())]:
             hook(optimizer, args, kwargs)
         return result
 

@@ -32,7 +32,7 @@ from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
-_APART = frozenset(("state", "param_groups", "_pre_hooks", "_post_hooks"))
+_APART = frozenset(("state", "param_groups", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"))
 REQUIRED = required = object()
 """Stands for an option that every group must give."""
 
@@ -53,9 +53,9 @@ class Optimizer:
         self._state_hooks: dict[str, dict[int, Any]] = {
             moment: {} for moment in ("before saving", "save", "before loading", "load")
         }
-        self._pre_hooks: dict[int, Any] = Table()
-        self._post_hooks: dict[int, Any] = Table()
-        hook_step(type(self))
+        self._optimizer_step_pre_hooks: dict[int, Any] = Table()
+        self._optimizer_step_post_hooks: dict[int, Any] = Table()
+        self._patch_step_function()
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -216,7 +216,12 @@ class Optimizer:
         self.__dict__.update(state)
         self.state = States({p: noted(kept) for p, kept in self.state.items()})
         self.param_groups = [g if isinstance(g, Group) else Group(g) for g in self.param_groups]
-        self._pre_hooks, self._post_hooks = noted(self._pre_hooks), noted(self._post_hooks)
+        self._optimizer_step_pre_hooks = noted(self._optimizer_step_pre_hooks)
+        self._optimizer_step_post_hooks = noted(self._optimizer_step_post_hooks)
+        self._patch_step_function()
+
+    def _patch_step_function(self) -> None:
+        """Make the class's step call hooks: for subclasses whose `__init__` leaves this one out."""
         hook_step(type(self))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -280,11 +285,11 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Calls hook(optimizer, args, kwargs) before every step."""
-        return add_hook(self._pre_hooks, hook)
+        return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
         """Calls hook(optimizer, args, kwargs) after every step."""
-        return add_hook(self._post_hooks, hook)
+        return add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Calls hook(optimizer) before the state is saved."""
@@ -309,7 +314,8 @@ class Optimizer:
             for g in self.param_groups
         )
         states = tuple((id(p), tuple((k, id(v)) for k, v in s.items())) for p, s in self.state.items())
-        hooks = tuple(map(id, self._pre_hooks.values())), tuple(map(id, self._post_hooks.values())), common()
+        own_hooks = (self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks)
+        hooks = *(tuple(map(id, table.values())) for table in own_hooks), common()
         own = vars(self)
         plain = tuple((k, _value(v)) for k, v in own.items() if k not in _APART and (id(own), k) not in changing)
         return id(self.param_groups), groups, states, hooks, plain
