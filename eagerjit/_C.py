@@ -7,16 +7,32 @@ from typing import Any
 
 from eagerjit import _functorch as _functorch
 from eagerjit import _nn as _nn
+from eagerjit import script_types
+from eagerjit.backends import cudnn
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor, plain_function
 
 _TensorMeta = type(Tensor)
+globals().update({name: getattr(script_types, name) for name in (*script_types.NAMES, "JitType")})
+
+
+class Graph:
+    """What TorchScript makes of a function; nothing is an instance, nor of what it consists of."""
+
+
+class Node(Graph):
+    """An operation there."""
+
+
+class Value(Graph):
+    """A result there."""
 
 
 def _log_api_usage_once(*event: Any) -> None:
     """Nothing: no usage is logged."""
 
 
+_jit_set_profiling_executor = _jit_set_profiling_mode = _jit_set_texpr_fuser_enabled = _log_api_usage_once
 _log_api_usage_metadata = _log_api_usage_once
 
 
@@ -26,6 +42,21 @@ def _are_functorch_transforms_active() -> bool:
     from eagerjit.state import state
 
     return isinstance(state.tracer, InnerTracer)
+
+
+def _get_cudnn_enabled() -> bool:
+    """The switch `torch.backends.cudnn.enabled`."""
+    return bool(cudnn.enabled)
+
+
+def _set_cudnn_enabled(arg: bool) -> None:
+    """Set that switch."""
+    cudnn.enabled = arg
+
+
+def _is_tracing() -> bool:
+    """False: nothing is ever traced for TorchScript."""
+    return False
 
 
 def _get_tracing_state() -> None:

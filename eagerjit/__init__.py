@@ -117,6 +117,12 @@ _LAZY_NAMES = {
         "_assert", "_assert_async", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
     ), "eagerjit.checks"),
     "_scaled_mm": "eagerjit.ops.float8",
+    **dict.fromkeys(
+        (f"{kind}Type" for kind in (
+            "Any Bool Class Complex DeviceObj Dict Enum Float Future Int Interface List None Number Optional PyObject "
+            "StreamObj String Tensor Tuple Union"
+        ).split()), "eagerjit.script_types",
+    ),
     "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
     "Future": "eagerjit.futures", "compile": "eagerjit.compiling", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from eagerjit.tensors.printing import joined, options, values_text
+import contextlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from eagerjit.tensors.printing import joined, options, set_printoptions, values_text
 from eagerjit.tensors.tensor import Tensor
 
 PRINT_OPTS = options
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How tensors print."""
+    return asdict(options)
+
+
+@contextlib.contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """A context in which tensors print so."""
+    before = get_printoptions()
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.nn.module import Module
 
-__all__ = ["DeQuantStub", "QuantStub"]
+__all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub"]
 
 
 class QuantStub(Module):
@@ -24,3 +24,11 @@ class QuantStub(Module):
 
 class DeQuantStub(QuantStub):
     """Marks where values would be floating point again."""
+
+
+class ObserverBase(Module):
+    """Watches the range of values; nothing is an instance, as nothing is converted."""
+
+
+class FakeQuantizeBase(Module):
+    """Rounds values as quantizing would; nothing is an instance, as nothing is converted."""

@@ -80,7 +80,7 @@ def is_nccl_available() -> bool:
     return False
 
 
-is_mpi_available = is_ucc_available = is_torchelastic_launched = is_nccl_available
+is_xccl_available = is_mpi_available = is_ucc_available = is_torchelastic_launched = is_nccl_available
 
 
 def init_process_group(
@@ -211,11 +211,65 @@ def broadcast_object_list(object_list: list[Any], *args: Any, **kwargs: Any) -> 
     _check()
 
 
-_OF_SEVERAL = ("fsdp", "tensor", "device_mesh", "algorithms", "elastic", "checkpoint")
+def gather_object(obj: Any, object_gather_list: list[Any] | None = None, *args: Any, **kwargs: Any) -> None:
+    """The list's one place holds the object."""
+    _check()
+    if object_gather_list:
+        object_gather_list[0] = obj
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None, *args: Any, **kwargs: Any
+) -> None:
+    """The one list's first place holds the other's one object."""
+    _check()
+    if scatter_object_input_list:
+        scatter_object_output_list[0] = scatter_object_input_list[0]
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
+) -> _Done | None:
+    """The one list's tensor becomes a copy of the other's."""
+    return all_gather(output_tensor_list, input_tensor_list[0], async_op=async_op)
+
+
+def all_to_all_single(output: Tensor, input: Tensor, *args: Any, async_op: bool = False, **kwargs: Any) -> _Done | None:
+    """The output becomes a copy."""
+    return all_gather_into_tensor(output, input, async_op=async_op)
+
+
+def reduce_scatter(
+    output: Tensor, input_list: list[Tensor], *args: Any, async_op: bool = False, **kwargs: Any
+) -> _Done | None:
+    """The output becomes a copy of the list's one tensor."""
+    return all_gather_into_tensor(output, input_list[0], async_op=async_op)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The rank of a group's process among all: 0."""
+    _check()
+    if group_rank != 0:
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return 0
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The rank of a process in a group: 0."""
+    return get_global_rank(group, global_rank)
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """The ranks in a group."""
+    _check()
+    return [0]
+
+
+_OF_SEVERAL = ("tensor", "device_mesh", "algorithms", "checkpoint")
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "optim", "rpc"):
+    if name in ("autograd", "elastic", "fsdp", "nn", "optim", "rpc"):
         return importlib.import_module(f"eagerjit.distributed_{name}")
     if name.startswith("_") or name in _OF_SEVERAL:
         raise AttributeError(f"eagerjit has no torch.distributed.{name}: it runs programs of one process")

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 __all__ = [
     "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor",
-    "init_device_mesh", "parallelize_module",
+    "implicit_replication", "init_device_mesh", "parallelize_module",
 ]  # fmt: skip
 
 
@@ -51,4 +51,4 @@ class Partial(Placement):
     reduce_op: str = "sum"
 
 
-init_device_mesh = distribute_tensor = distribute_module = parallelize_module = _refuse
+init_device_mesh = implicit_replication = distribute_tensor = distribute_module = parallelize_module = _refuse

@@ -106,7 +106,8 @@ FUNCTIONS = {
     "eagerjit.ops.writes": "index_put_ zero_ detach_",
     "eagerjit.ops.draws": "poisson binomial",
     "eagerjit.ops.quantized": "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine",
-    "eagerjit.ops.made": "empty_strided empty_permuted frombuffer scalar_tensor range fill hann_window hamming_window "
+    "eagerjit.ops.made": "_shape_as_tensor empty_strided empty_permuted "
+    "frombuffer scalar_tensor range fill hann_window hamming_window "
     "bartlett_window blackman_window kaiser_window",
     "eagerjit.tensors.limits": "finfo iinfo memory_format contiguous_format preserve_format channels_last "
     "channels_last_3d",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import builtins
 import typing
-from typing import Any
+from typing import Any, NoReturn
+
+from eagerjit.futures import Future
 
 RARER = frozenset(
-    "_overload _overload_method _script_if_tracing Attribute CompilationUnit Final RecursiveScriptModule "
-    "ScriptFunction ScriptModule annotate freeze interface isinstance optimize_for_inference script_if_tracing "
-    "script_method".split()
+    "_get_trace_graph _overload _overload_method _script_if_tracing Attribute CompilationUnit Final "
+    "RecursiveScriptModule ScriptFunction ScriptModule ScriptWarning TracerWarning annotate fork freeze interface "
+    "isinstance optimize_for_inference script_if_tracing script_method trace_module wait".split()
 )
 """Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
 
@@ -29,6 +31,39 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
 def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
     """The function or Module itself."""
     return func
+
+
+def trace_module(mod: Any, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The Module itself."""
+    return mod
+
+
+def _get_trace_graph(f: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    raise NotImplementedError("eagerjit gives no TorchScript graph; jit(f).explain(...).graph is what f computes")
+
+
+class TracerWarning(Warning):
+    """What tracing warns of in PyTorch; nothing is traced so."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """There are none."""
+
+
+ScriptWarning = TracerWarning
+
+
+def fork(func: Any, *args: Any, **kwargs: Any) -> Future[Any]:
+    """What a function gives, as a future: it is called at once."""
+    future: Future[Any] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[Any]) -> Any:
+    """The future's value."""
+    return future.wait()
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:

@@ -14,7 +14,9 @@ import numpy as np
 from eagerjit.calling import public
 from eagerjit.devices import check_device
 from eagerjit.ops.strided import as_strided
+from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
+from eagerjit.tensors import from_data
 from eagerjit.tensors.creation import constant_array, empty, finish, full
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -79,6 +81,11 @@ def scalar_tensor(
 ) -> Tensor:
     """A number as a 0-d tensor of the default dtype."""
     return full((), s, dtype=dtype or Defaults.dtype, device=device, requires_grad=requires_grad)
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The sizes as integers of 64 bits."""
+    return from_data.tensor(list(self.shape), dtype=dtypes.int64)
 
 
 @makes

@@ -20,6 +20,7 @@ from eagerjit.serialization.known import (
     get_safe_globals,
     safe_globals,
 )
+from eagerjit.serialization.reader import get_unsafe_globals_in_checkpoint
 from eagerjit.serialization.saving import Writer
 from eagerjit.serialization.storages import FileStorage, StorageType
 from eagerjit.serialization.unpickle import LoadError, Unpickler
@@ -30,7 +31,7 @@ DEFAULT_PROTOCOL = 2
 
 __all__ = [
     "DEFAULT_PROTOCOL", "MAP_LOCATION", "LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals",
-    "load", "safe_globals", "save",
+    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save",
 ]  # fmt: skip
 
 

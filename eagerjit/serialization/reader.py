@@ -1,9 +1,13 @@
-"""`torch.PyTorchFileReader`: the records of a saved file as bytes."""
+"""What a saved file holds, without loading it: its records as bytes, and what of it `load` refuses."""
 
 from __future__ import annotations
 
+import pickletools
 import zipfile
 from typing import Any
+
+from eagerjit.serialization.known import Known
+from eagerjit.serialization.unpickle import LoadError
 
 
 class PyTorchFileReader:
@@ -26,3 +30,20 @@ class PyTorchFileReader:
         if not self.has_record(name):
             raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found")
         return self._archive.read(f"{self._folder}/{name}")
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """What a file that `save` wrote names and `load(weights_only=True)` does not give. Raises ValueError for others."""
+    if not zipfile.is_zipfile(f):
+        raise ValueError("Expected input to be a checkpoint returned by torch.save")
+    pickled = PyTorchFileReader(f).get_record("data.pkl")
+    named = {str(argument) for code, argument, _ in pickletools.genops(pickled) if code.name == "GLOBAL"}
+    known = Known(classes=False)
+    unsafe = []
+    for both in sorted(named):
+        module, _, name = both.partition(" ")
+        try:
+            known.find(module, name)
+        except LoadError:
+            unsafe.append(f"{module}.{name}")
+    return unsafe

@@ -22,6 +22,7 @@ FOLDER = str(Path(__file__).parent)
 
 _PLACES = {
     "torch._C._functorch": "eagerjit._functorch",
+    **{f"torch._functorch.{name}": "eagerjit.func.functorch" for name in ("deprecated", "make_functional")},
     "torch._higher_order_ops.associative_scan": "eagerjit.control",
     "torch._higher_order_ops.cond": "eagerjit.control",
     "torch._higher_order_ops.map": "eagerjit.control",
@@ -35,7 +36,16 @@ _PLACES = {
     "torch.ao.quantization": "eagerjit.ao",
     "torch.quantization": "eagerjit.ao",
     "torch.autograd.variable": "eagerjit.autograd.variable",
+    "torch.distributed._composable": "eagerjit.distributed_fsdp",
+    "torch.distributed._composable.fsdp": "eagerjit.distributed_fsdp",
+    "torch.distributed._tensor": "eagerjit.distributed_tensor",
+    "torch.distributed._tensor.experimental": "eagerjit.distributed_tensor",
+    "torch.distributed.autograd": "eagerjit.distributed_autograd",
     "torch.distributed.device_mesh": "eagerjit.distributed_tensor",
+    **{f"torch.distributed.elastic{part}": "eagerjit.distributed_elastic" for part in (
+        "", ".multiprocessing", ".multiprocessing.errors",
+    )},
+    "torch.distributed.fsdp": "eagerjit.distributed_fsdp",
     "torch.distributed.nn": "eagerjit.distributed_nn",
     "torch.distributed.optim": "eagerjit.distributed_optim",
     "torch.distributed.rpc": "eagerjit.distributed_rpc",
@@ -62,8 +72,11 @@ _PLACES = {
         "dataset", "dataloader", "sampler", "distributed", "_utils",
     )},
     "torch.utils.data._utils.collate": "eagerjit.utils.data.collate",
+    "torch.utils.data._utils.pin_memory": "eagerjit.utils.data.pinning",
 }  # fmt: skip
 """Modules of torch whose names lie elsewhere."""
+_BESIDE = {"functorch": "eagerjit.func.functorch", "safetensors.torch": "eagerjit.serialization.safetensors"}
+"""Modules that are not torch's, but made for it alone."""
 _LOOKED_FOR = frozenset({"torch.nn.init"})
 """Modules that `import torch` has loaded in PyTorch, and in which programs replace functions if it has."""
 
@@ -104,8 +117,8 @@ class Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """The module for a name of torch; ModuleNotFoundError for one that eagerjit lacks, None for other names."""
-        if name == "safetensors.torch":
-            return ModuleSpec(name, _Loader(importlib.import_module("eagerjit.serialization.safetensors")))
+        if name in _BESIDE:
+            return ModuleSpec(name, _Loader(importlib.import_module(_BESIDE[name])))
         if name != "torch" and not name.startswith("torch."):
             return None
         module = module_for(name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import importlib
 from typing import Any
 
 import pytest
 import torch
+import torch.utils._foreach_utils
 import torch.utils._pytree
 
 import eagerjit
@@ -123,3 +125,76 @@ def test_storages_of_files(tmp_path: Any) -> None:
 def test_the_name_of_extra_state() -> None:
     theirs, ours = (t.nn.modules.module._EXTRA_STATE_KEY_SUFFIX for t in LIBRARIES)
     assert ours == theirs
+
+
+def lists_in_groups(t: Any) -> Any:
+    group = importlib.import_module(f"{t.__name__}.utils._foreach_utils")._group_tensors_by_device_and_dtype
+    tensors = [t.ones(2), t.ones(3, dtype=t.float64), t.zeros(1)]
+
+    def shown(found: Any) -> Any:
+        return sorted(
+            (str(dtype), [[None if x is None else x.tolist() for x in part] for part in parts], places)
+            for (_, dtype), (parts, places) in found.items()
+        )
+
+    yield shown(group([tensors, [None] * 3, []], with_indices=True))
+    yield shown(group([tensors, tensors]))
+    for wrong in ([], [[]], [[None]], [tensors, tensors[:1]]):
+        try:
+            yield shown(group(wrong))
+        except RuntimeError:
+            yield "refused"
+
+
+def sizes_as_a_tensor(t: Any) -> Any:
+    for shape in ((), (2, 3), (0,)):
+        made = t._shape_as_tensor(t.ones(shape))
+        yield made.tolist(), str(made.dtype)
+
+
+def options_of_printing(t: Any) -> Any:
+    with importlib.import_module(f"{t.__name__}._tensor_str").printoptions(precision=2):
+        yield repr(t.ones(1) / 3)
+    yield repr(t.ones(1) / 3)
+
+
+def values_to_come(t: Any) -> Any:
+    yield t.jit.fork(lambda a, b=1: a + b, 2, b=3).wait(), t.jit.wait(t.jit.fork(abs, -1))
+
+
+def numbers_where_nothing_is_recorded(t: Any) -> Any:
+    x = t.ones(2, requires_grad=True)
+    with t.no_grad():
+        yield x.numpy().tolist()
+    for call in (x.numpy, lambda: x.numpy(force=False)):
+        with pytest.raises(RuntimeError, match="requires grad"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [lists_in_groups, sizes_as_a_tensor, options_of_printing, values_to_come, numbers_where_nothing_is_recorded],
+)
+def test_smaller_names_do_as_pytorchs(steps: Any) -> None:
+    theirs, ours = (list(steps(t)) for t in LIBRARIES)
+    assert ours == theirs
+
+
+def test_bases_of_layers() -> None:
+    for t in LIBRARIES:
+        assert issubclass(t.nn.ZeroPad2d, t.nn.ConstantPad2d) and t.nn.ZeroPad2d(1).value == 0
+        assert issubclass(t.nn.ConstantPad1d, t.nn.modules.padding._ConstantPadNd)
+        assert issubclass(t.nn.MaxPool3d, t.nn.modules.pooling._MaxPoolNd)
+        assert issubclass(t.nn.AdaptiveAvgPool1d, t.nn.modules.pooling._AdaptiveAvgPoolNd)
+        assert issubclass(t.nn.ConvTranspose2d, t.nn.modules.conv._ConvTransposeNd)
+
+
+def test_what_a_file_names_that_is_not_given(tmp_path: Any) -> None:
+    path = tmp_path / "x.pt"
+    torch.save({"kept": torch.ones(2), "other": collections.Counter("ab"), "pair": Pair(1, 2)}, path)
+    theirs, ours = (sorted(t.serialization.get_unsafe_globals_in_checkpoint(path)) for t in LIBRARIES)
+    assert ours == theirs and any(name.endswith("Pair") for name in ours)
+    path.write_bytes(b"something else")
+    for t in LIBRARIES:
+        with pytest.raises(ValueError, match="Expected input to be a checkpoint"):
+            t.serialization.get_unsafe_globals_in_checkpoint(path)

@@ -17,12 +17,30 @@ import torch
 import torch.compiler
 import torch._dynamo as dynamo
 import torch._inductor.config
+import torch.backends.nnpack
+import torch.distributed.autograd
+import torch.distributed.fsdp
 import torch.distributed.nn
+import torch.utils._triton
+import torch.utils.deterministic
+import functorch
+from functorch import make_functional
+from torch import DeviceObjType, TensorType
+from torch._functorch.deprecated import vmap
+from torch.ao.quantization import FakeQuantizeBase, ObserverBase
+from torch.distributed._composable.fsdp import FSDPModule
+from torch.distributed._tensor.experimental import implicit_replication
+from torch.distributed.elastic.multiprocessing.errors import record
+from torch.distributions.multivariate_normal import _precision_to_scale_tril
+from torch.distributions.transforms import _clipped_sigmoid
+from torch.jit import TracerWarning, _get_trace_graph
+from torch.utils.data._utils.pin_memory import pin_memory
+from torch.utils.data.dataloader import _collate_fn_t
 from torch import torch as itself
 from torch._subclasses.fake_tensor import is_fake
 from torch.autograd.function import FunctionCtx
 from torch import ScriptModule as AnotherName
-from torch._C import DisableTorchFunctionSubclass
+from torch._C import DisableTorchFunctionSubclass, Graph, Value
 from torch._C._functorch import is_batchedtensor
 from torch._custom_ops import get_ctx
 from torch._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
@@ -97,7 +115,23 @@ torch.distributed.init_process_group(rank=0, world_size=1)
 parameters = [torch.ones(1, requires_grad=True)]
 sharded = ZeroRedundancyOptimizer(parameters, torch.optim.SGD, lr=0.5, parameters_as_bucket_view=True)
 assert isinstance(sharded, torch.optim.SGD) and sharded.param_groups[0]["lr"] == 0.5
+alone = torch.distributed.group.WORLD
+gathered, scattered, exchanged, reduced = [None], [None], [torch.zeros(2)], torch.zeros(2)
+torch.distributed.gather_object("a", gathered)
+torch.distributed.scatter_object_list(scattered, ["b"])
+torch.distributed.all_to_all(exchanged, [torch.ones(2)])
+torch.distributed.reduce_scatter(reduced, [torch.ones(2)])
+assert gathered == ["a"] and scattered == ["b"] and exchanged[0].sum() == reduced.sum() == 2
+assert torch.distributed.get_global_rank(alone, 0) == 0 and torch.distributed.get_process_group_ranks(alone) == [0]
 torch.distributed.destroy_process_group()
+assert not isinstance(torch.nn.ReLU(), (FSDPModule, torch.distributed.fsdp.FullyShardedDataParallel, ObserverBase))
+assert not torch.distributed.autograd.is_available() and record(why) is why and not torch.backends.nnpack.is_available()
+assert functorch.make_functional is make_functional and torch._functorch.deprecated.vmap is functorch.vmap is vmap
+assert issubclass(TracerWarning, Warning) and issubclass(TensorType, torch._C.JitType)
+assert DeviceObjType and Graph and Value
+assert why(lambda: FSDPModule()) and why(lambda: implicit_replication()) and why(lambda: _get_trace_graph(why))
+assert _precision_to_scale_tril(torch.eye(2) * 4)[0, 0] == 0.5 and 0 < _clipped_sigmoid(torch.tensor(-200.0)) < 1
+assert pin_memory({"a": [1, "b"]}) == {"a": [1, "b"]} and torch.utils.deterministic.fill_uninitialized_memory
 assert HASH_REGEX.search("net-5c106cde.pth").group(1) == "5c106cde"
 set_device_states([], [])
 dynamo.config.suppress_errors = True
