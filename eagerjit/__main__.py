@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a script, with eagerjit for its torch")
     run.set_defaults(command=_run)
     run.add_argument("--explain", metavar="DIR", type=Path, help="leave reports on compiled functions here")
+    run.add_argument("-m", dest="module", action="store_true", help="the script is a module's name")
     run.add_argument("script")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
 
@@ -164,10 +165,12 @@ def _run(options: argparse.Namespace) -> int:
     from eagerjit.compiled import explain
 
     script = Path(options.script)
-    if not script.is_file():
+    if not options.module and not script.is_file():
         return _failed(f"there is no script {script}")
     if options.explain:
         jit.on_compiled = functools.partial(explain.leave_report, options.explain)
+    if options.module:
+        return _run_module(options.script, options.arguments)
     sys.argv = [str(script), *options.arguments]
     sys.path[0] = str(script.resolve().parent)
     standin.install()
@@ -177,6 +180,24 @@ def _run(options: argparse.Namespace) -> int:
     main.__file__, main.__builtins__ = str(script), __builtins__  # type: ignore[attr-defined]
     sys.modules["__main__"] = main
     exec(code, main.__dict__)
+    return 0
+
+
+def _run_module(name: str, arguments: list[str]) -> int:
+    """Run a module as `python -m` would; those of torch that can be run have a `main`."""
+    import runpy
+
+    from eagerjit import standin
+
+    standin.install()
+    sys.argv, sys.path[0] = [name, *arguments], str(Path.cwd())
+    if not name.startswith("torch."):
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+        return 0
+    main = getattr(standin.module_for(name), "main", None)
+    if main is None:
+        return _failed(f"there is no module {name} that can be run")
+    main()
     return 0
 
 

@@ -239,7 +239,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalisation over the batch of (batch, channels, ...); in one process what BatchNorm is."""
+    """Normalisation over the batch of (batch, channels, ...) that all processes of a group have together."""
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
@@ -252,6 +252,19 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised batch; in one process, and with statistics that are known, what BatchNorm gives."""
+        from eagerjit import distributed
+
+        in_batch = self.training or self.running_mean is None
+        group = self.process_group
+        if not in_batch or not distributed.is_initialized() or distributed.get_world_size(group) < 2:
+            return super().forward(input)
+        from eagerjit.nn.distributed import normalized_together
+
+        self._check_input_dim(input)
+        return normalized_together(self, input, group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -1,8 +1,7 @@
-"""Modules over several devices or processes: there is one of each, and the Module does the work."""
+"""Modules over several devices, of which there is one, and over several processes."""
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from eagerjit.nn.module import Module
@@ -35,20 +34,9 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-class DistributedDataParallel(Module):
-    """The Module itself: in a group of one process gradients need no averaging. Raises ValueError without a group."""
+def __getattr__(name: str) -> Any:
+    if name == "DistributedDataParallel":
+        from eagerjit.nn.distributed import DistributedDataParallel
 
-    def __init__(self, module: Module, *args: Any, **kwargs: Any):
-        super().__init__()
-        from eagerjit.distributed import get_world_size
-
-        get_world_size()
-        self.module = module
-
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the Module gives."""
-        return self.module(*inputs, **kwargs)
-
-    def no_sync(self) -> Any:
-        """A context that changes nothing."""
-        return contextlib.nullcontext()
+        return DistributedDataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -102,8 +102,8 @@ DIFFERENCES = (
     ),
     Difference(
         "distributed",
-        "the answers of a group of one process; the rest raises",
-        "one process computes with all cores",
+        "the backend is gloo, over TCP; no fsdp, DTensor, rpc; is_available() is True for one of several processes",
+        "packages import what there is not where it is True",
     ),
     Difference(
         "mps, xpu, mtia",

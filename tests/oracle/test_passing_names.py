@@ -268,11 +268,11 @@ def test_a_group_of_one_process() -> None:
             dist.init_process_group("gloo", rank=0, world_size=1)
     finally:
         dist.destroy_process_group()
-    assert not dist.is_initialized()
-    with pytest.raises(RuntimeError, match="a group of 2 cannot be made"):
+    assert not dist.is_initialized() and not dist.is_available()
+    with pytest.raises(ValueError, match="environment variable MASTER_ADDR expected, but not set"):
         dist.init_process_group("gloo", rank=0, world_size=2)
-    with pytest.raises(AttributeError, match=r"no torch\.distributed\.all_to_all: it runs programs of one process"):
-        _ = dist.all_to_all
+    with pytest.raises(AttributeError, match=r"no torch\.distributed\.checkpoint"):
+        _ = dist.checkpoint
     with pytest.raises(ValueError, match="init_process_group"):
         ej.nn.parallel.DistributedDataParallel(ej.nn.Linear(3, 1))
 

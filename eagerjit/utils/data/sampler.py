@@ -149,8 +149,18 @@ class BatchSampler(Sampler[list[int]]):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
+def _of_group(name: str, alone: int) -> int:
+    """What the default group of processes answers, or one process that has none."""
+    from eagerjit import distributed
+
+    return getattr(distributed, name)() if distributed.is_initialized() else alone
+
+
 class DistributedSampler(Sampler[int]):
-    """One process's part of the indices, in the order that belongs to the epoch set by `set_epoch`."""
+    """One process's part of the indices, in the order that belongs to the epoch set by `set_epoch`.
+
+    Without `num_replicas` and `rank` they are those of the default group.
+    """
 
     def __init__(
         self,
@@ -161,8 +171,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ):
-        self.num_replicas = 1 if num_replicas is None else num_replicas
-        self.rank = 0 if rank is None else rank
+        self.num_replicas = _of_group("get_world_size", 1) if num_replicas is None else num_replicas
+        self.rank = _of_group("get_rank", 0) if rank is None else rank
         if not 0 <= self.rank < self.num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {self.num_replicas - 1}]")
         self.dataset, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, shuffle, seed, drop_last, 0

@@ -6,5 +6,5 @@ from typing import Any
 
 
 def record(fn: Any, error_handler: Any = None) -> Any:
-    """The function itself: no other process wants to know of its errors."""
+    """The function itself: Python prints what it raises, and whoever started the processes sees their status."""
     return fn

@@ -12,8 +12,8 @@ __all__ = [
 
 
 def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError: one process holds every tensor."""
-    raise NotImplementedError("eagerjit runs programs of one process: no tensor is divided among several")
+    """Raises NotImplementedError: every process holds whole tensors."""
+    raise NotImplementedError("eagerjit divides no tensor among several processes")
 
 
 class DTensor:

@@ -8,8 +8,8 @@ __all__ = ["FSDPModule", "FullyShardedDataParallel", "fully_shard"]
 
 
 def fully_shard(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError: one process holds every parameter."""
-    raise NotImplementedError("eagerjit runs programs of one process: no Module is divided among several")
+    """Raises NotImplementedError: every process holds every parameter."""
+    raise NotImplementedError("eagerjit divides no Module among several processes")
 
 
 class FSDPModule:
