@@ -133,7 +133,8 @@ dist.all_reduce(x)
 if sys.argv[1:] == ["fail"] and dist.get_rank() == 1:
     sys.exit(3)
 dist.barrier() if sys.argv[1:] != ["fail"] else dist.all_reduce(x)
-print("rank", dist.get_rank(), "of", dist.get_world_size(), "has", x.item(), "eagerjit" in torch.__file__, flush=True)
+line = f"rank {dist.get_rank()} of {dist.get_world_size()} has {x.item()} {'eagerjit' in torch.__file__}\\n"
+os.write(1, line.encode())  # at once, so that lines of processes do not mix
 """
 
 
