@@ -84,6 +84,9 @@ class Op:
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
     """What refuses numbers that its tensors' dtype cannot hold, and says whether there was one to check."""
 
+    ordered: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+    """What puts arguments into their order, of calls that may give them in an older one."""
+
     needs_grad = aliases = accumulates = linear = wirtinger = absent_gradients = False
     derives = symbolic = True
     results_read: tuple[int, ...] | None = None
@@ -137,6 +140,8 @@ class Op:
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in order. Raises TypeError as Python does for a call that does not fit."""
         count = len(self.parameters)
+        if self.ordered is not None:
+            args = self.ordered(args)
         if not kwargs and len(args) == count:
             return args
         if len(args) > count:

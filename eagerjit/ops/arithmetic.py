@@ -101,6 +101,18 @@ masked_fill = Op(
 masked_fill.fitting = filled_fits
 
 
+def _value_last(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments in their order: older programs give the factor before the two tensors."""
+    if len(args) == 4 and not isinstance(args[1], Tensor) and isinstance(args[3], Tensor):
+        args = args[0], args[2], args[3], args[1]
+    for name, given in zip(("tensor1", "tensor2"), args[1:3], strict=False):
+        if not isinstance(given, Tensor):
+            raise TypeError(f"argument '{name}' must be Tensor, not {type(given).__name__}")
+    if len(args) == 4 and isinstance(args[3], Tensor) and args[3].ndim:
+        raise TypeError("argument 'value' must be Number, not Tensor")
+    return args
+
+
 def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
     """input + value * tensor1 * tensor2."""
     dtype = result_type(input, tensor1, tensor2)
@@ -109,6 +121,7 @@ def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) ->
 
 
 addcmul = Op("addcmul", _addcmul, None, ("value",))
+addcmul.ordered = _value_last
 addcmul.saved_by = (), (2,), (1,)
 
 
@@ -122,6 +135,7 @@ def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) ->
 
 
 addcdiv = Op("addcdiv", _addcdiv, None, ("value",))
+addcdiv.ordered = _value_last
 addcdiv.saved_by = (), (2,), (1, 2)
 
 

@@ -36,7 +36,7 @@ class InplaceOp(Op):
     needs_grad = True
 
     def __init__(self, functional: Op, converts: bool = False):
-        self.functional, self.fitting = functional, functional.fitting
+        self.functional, self.fitting, self.ordered = functional, functional.fitting, functional.ordered
         body = functional.body
 
         def write(self: Any, *rest: Any) -> Tensor:

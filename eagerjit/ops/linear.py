@@ -169,7 +169,19 @@ def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tenso
     return product + (input if beta == 1 else input * beta)
 
 
+def factors_last(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments in their order: older programs give beta before the input and alpha before what is multiplied."""
+    if len(args) < 4 or all(isinstance(a, Tensor) for a in args[:3]):
+        return args
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    factors = [a for a in args if not isinstance(a, Tensor)]
+    if len(tensors) != 3 or len(factors) > 2:
+        raise TypeError(f"received an invalid combination of {len(args)} arguments")
+    return *tensors, *factors
+
+
 addmm = Op("addmm", _addmm)
+addmm.ordered = factors_last
 addmm.saved_by = (), (2,), (1,)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling import public, written
@@ -13,6 +15,19 @@ from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
 
+def _with_factors(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function, which takes beta before the input and alpha before what is multiplied too, as older programs do."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        if len(args) < 4:
+            return function(*args, **kwargs)
+        tensors, factors = (args := linear.factors_last(args))[:3], args[3:]
+        return function(*tensors, **dict(zip(("beta", "alpha"), factors, strict=False)), **kwargs)
+
+    return call
+
+
 def _sized(name: str, input: Tensor, rank: int, argument: str) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(input).__name__}")
@@ -21,6 +36,7 @@ def _sized(name: str, input: Tensor, rank: int, argument: str) -> None:
         raise RuntimeError(f"{name}: {argument} must be a {kind}, but got {input.ndim}D of shape {list(input.shape)}")
 
 
+@_with_factors
 @public
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat @ vec."""
@@ -29,6 +45,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     return linear.weighted_sum(input, linear.matmul.call(mat, vec), beta, alpha)
 
 
+@_with_factors
 @public
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the outer product of vec1 and vec2; of truth values one of which holds."""
@@ -47,6 +64,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     return linear.weighted_sum(input, product, beta, alpha)
 
 
+@_with_factors
 @public
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
@@ -54,6 +72,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     return linear.weighted_sum(input, product.sum(0, dtype=product.dtype), beta, alpha)
 
 
+@_with_factors
 @public
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2."""
@@ -63,6 +82,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
 addmv_, addr_, addbmm_, baddbmm_ = map(written, (addmv, addr, addbmm, baddbmm))
 
 
+@_with_factors
 @public
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2."""
