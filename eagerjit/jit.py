@@ -205,9 +205,9 @@ class JitFunction(Function):
 
     def _put_first(self, variant: Variant) -> None:
         """Let the next call begin with the version that served this one: what others compare may take long."""
-        if self.variants[0] is not variant and self._lock.acquire(blocking=False):
-            first = [v for v in self.variants if v is variant]  # none where it was forgotten meanwhile
-            self.variants = first + [v for v in self.variants if v is not variant]
+        first = next(iter(self.variants), variant)  # none is left where another thread has just forgotten them
+        if first is not variant and self._lock.acquire(blocking=False):
+            self.variants = [v for v in self.variants if v is variant] + [v for v in self.variants if v is not variant]
             self._lock.release()
 
     def _plain_instead(self, problem: BaseException | None, call: Call) -> Any:

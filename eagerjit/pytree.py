@@ -20,6 +20,9 @@ class Again(int):
 LEAVES: set[type] = {int, float, bool, str, type(None)}
 """Classes of which it is known that their instances are leaves."""
 
+SEQUENCES: set[type] = {tuple, list}
+"""Classes whose instances are made of their items, and are nothing else."""
+
 TEXTS = frozenset((str,))
 """The classes of keys that are all there is to know of them."""
 
@@ -57,13 +60,15 @@ def keys_of(dictionary: dict[Any, Any]) -> tuple[Any, ...]:
 
 
 def flatten(value: Any, leaves: list[Any]) -> Structure:
-    """Append the leaves of a nesting of tuples, lists, dicts and dataclasses to `leaves`; returns its structure."""
+    """Append the leaves of a nesting of tuples, lists, slices, dicts and dataclasses to `leaves`; its structure."""
     kind = type(value)
     if kind in LEAVES:
         leaves.append(value)
         return LEAF
-    if kind is tuple or kind is list:
+    if kind in SEQUENCES:
         return (kind, None, tuple([flatten(v, leaves) for v in value]))
+    if kind is slice and LEAVES.issuperset(map(type, parts := (value.start, value.stop, value.step))):
+        return (kind, None, tuple([flatten(v, leaves) for v in parts]))
     if kind is dict or kind is OrderedDict:
         return (kind, keys_of(value), tuple([flatten(v, leaves) for v in value.values()]))
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
@@ -94,8 +99,10 @@ def _rebuild(structure: Structure, values: Any) -> Any:
         return next(values)
     kind, keys, children = structure
     parts = [_rebuild(c, values) for c in children]
-    if kind is list or kind is tuple:
+    if kind in SEQUENCES:
         return kind(parts)
+    if kind is slice:
+        return slice(*parts)
     if kind is dict or kind is OrderedDict:
         return kind(zip(keys, parts, strict=True))
     if issubclass(kind, tuple):

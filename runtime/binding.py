@@ -131,6 +131,8 @@ def same_value(a: object, b: object) -> bool:
         return all(x is y or (type(x) in (int, float, str) and same_value(x, y)) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
         return struct.pack("d", a) == struct.pack("d", b)
+    if isinstance(a, complex) and isinstance(b, complex):
+        return same_value((a.real, a.imag), (b.real, b.imag))
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same_value, a, b))
     return bool(a == b)

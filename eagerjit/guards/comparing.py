@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.devices import Device
 from eagerjit.guards.epochs import Table
 from eagerjit.recording.arrays import LARGE
 from eagerjit.state import state
@@ -30,6 +31,11 @@ _MADE_BY_CODE = 1 << 9
 def is_plain(value: Any) -> bool:
     """Whether a value is known by its class and what it equals, which objects with attributes of their own are not."""
     return isinstance(value, PLAIN) and not hasattr(value, "__dict__")
+
+
+def is_by_value(value: Any) -> bool:
+    """Whether an argument that is no input is known by what it equals: the `==` of other objects is their own code."""
+    return is_plain(value) or type(value) in (range, Device)
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

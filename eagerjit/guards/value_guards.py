@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from eagerjit.guards.comparing import is_plain
+from eagerjit.guards.comparing import is_by_value, is_plain
 from eagerjit.recording.arrays import LARGE
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
@@ -33,8 +32,7 @@ def guard_argument(tracer: Tracer, leaf: int, value: Any) -> None:
     """Guard an argument that is no input; a method is, when all arguments have their leaves."""
     if isinstance(value, MethodType):
         return
-    by_value = isinstance(value, (str, bytes, int)) and is_plain(value) and not isinstance(value, enum.Enum)
-    tracer.guard_object(leaf, Op.EQUAL if by_value else Op.IS, value)
+    tracer.guard_object(leaf, Op.EQUAL if is_by_value(value) else Op.IS, value)
 
 
 def guard_method(tracer: Tracer, leaf: int, value: MethodType, names: Any = ("__self__", "__func__")) -> None:

@@ -103,7 +103,7 @@ class Sequential(_Sequence):
 
     def __mul__(self, count: int) -> Sequential:
         if not isinstance(count, int):
-            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(count)}")
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {count.__class__}")
         if count <= 0:
             raise ValueError(f"Non-positive multiplication factor {count} for {type(self)}")
         return Sequential(*list(self) * count)

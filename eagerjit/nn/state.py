@@ -97,7 +97,7 @@ class State:
         `strict`, every key that is missing or unknown.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            raise TypeError(f"Expected state_dict to be dict-like, got {state_dict.__class__}.")
         found = _IncompatibleKeys([], [])
         errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None) or {}

@@ -7,21 +7,23 @@ NumPy's. So calls with one tensor in two places, or with an array where others h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from eagerjit import pytree
-from eagerjit.pytree import LEAF, LEAVES, Again, Structure
+from eagerjit.guards.comparing import is_by_value
+from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, Again, Structure
 from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber
 from eagerjit.runtime.native.context import MOST_ARRAYS
 from eagerjit.tensors.creation import from_numpy
 from eagerjit.tensors.placement import place_number
-from eagerjit.tensors.tensor import Parameter, Tensor
-from eagerjit.watching.containers import CONTAINERS
+from eagerjit.tensors.tensor import Parameter, Shape, Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
 LEAVES.update((Tensor, Parameter))
+SEQUENCES.add(Shape)
 
 
 def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
@@ -133,10 +135,12 @@ def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
             array = x._data
             sizes = tuple(min(d, 2) for d in array.shape)
             out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad, place_number(x)))
-        elif isinstance(x, CONTAINERS):
-            out.append((type(x), id(x)))  # whose `==` looks at what they hold
+        elif type(x) in (int, float):
+            out.append(type(x))
+        elif isinstance(x, MethodType):  # made anew whenever it is read
+            out.append((id(x.__self__), id(x.__func__)))
         else:
-            out.append(type(x) if type(x) in (int, float) else x)
+            out.append(x if is_by_value(x) else (type(x), id(x)))
     return tuple(out)
 
 

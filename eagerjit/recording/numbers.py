@@ -36,7 +36,7 @@ def wrap(size: sizes.Expr) -> Any:
     return size if isinstance(size, int) else SymbolicInt(size)
 
 
-class SymbolicInt(NumberForNumPy):
+class SymbolicInt(NumberForNumPy, called="int"):
     """An int whose value is known only when the compiled function is called; `isinstance` takes it for an int."""
 
     __slots__ = ("expression",)
@@ -184,7 +184,7 @@ for _name, _function, _other in (
     setattr(SymbolicInt, f"__r{_name}__", _reflected)
 
 
-class TracedFloat(NumberForNumPy):
+class TracedFloat(NumberForNumPy, called="float"):
     """A float whose value is known only when the compiled function is called.
 
     `value` is this call's, or None where it comes from a tensor and has not been looked at.

@@ -8,9 +8,15 @@ import numpy as np
 
 
 class NumberForNumPy:
-    """A number that NumPy asks before it takes it for an object that it does not know."""
+    """A number that NumPy asks before it takes it for an object that it does not know.
+
+    Errors of functions that do not take it name the class that it stands for, C code's among them.
+    """
 
     __slots__ = ()
+
+    def __init_subclass__(cls, called: str):
+        cls.__name__ = called
 
     def _value(self) -> Any:
         raise NotImplementedError

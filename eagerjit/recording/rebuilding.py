@@ -40,7 +40,7 @@ class Derived(NamedTuple):
     names: tuple[str, ...]
 
 
-_LEAVES = (Tensor, *_NUMBERS, str, bytes, type(None), type, range, slice, DType)
+_LEAVES = (Tensor, *_NUMBERS, str, bytes, type(None), type, range, DType)
 
 
 class Flattening:
@@ -66,6 +66,9 @@ class Flattening:
             return TracedText, parts, tuple([self.flatten(p.number) for p in value.parts if type(p) is Piece])
         if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
             return self._of_numpy(value)
+        if kind is slice:
+            self.plain = False
+            return kind, None, tuple([self.flatten(v) for v in (value.start, value.stop, value.step)])
         if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
             if isinstance(value, Tensor) and type(value._data) is not Node and not self.journal.is_fresh(value):
                 self.journal.tracer.value(value)  # from outside: a leaf, which every call gives itself

@@ -72,6 +72,8 @@ class _Code:
             return self.variable(f"{self.constant(kind)}({self.value(children[0])})")
         if kind is tuple:
             return self.variable(f"(*{self.items(children)},)")
+        if kind is slice:
+            return self.variable(f"{self.constant(slice)}(*{self.items(children)})")
         if issubclass(kind, tuple):
             if hasattr(kind, "n_sequence_fields"):  # as time.struct_time
                 return self.variable(f"{self.constant(kind)}({self.items(children)})")

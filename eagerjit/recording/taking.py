@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.pytree import LEAF, LEAVES, TEXTS, Structure, keys_of
+from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, TEXTS, Structure, keys_of
 from eagerjit.tensors.tensor import Tensor
 
 Take = Callable[[Any, Any], list[Any] | None]
@@ -58,5 +58,5 @@ def _is_plain(structure: Structure) -> bool:
     if type(structure) is not tuple:
         return bool(structure == LEAF) and type(structure) is str
     kind, keys, children = structure
-    plain = kind in (tuple, list, dict) or (issubclass(kind, tuple) and keys is not None)
+    plain = kind in SEQUENCES or kind is dict or (issubclass(kind, tuple) and keys is not None)
     return plain and all(map(_is_plain, children))

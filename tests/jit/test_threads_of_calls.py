@@ -26,6 +26,15 @@ def test_eight_threads_agree_with_the_plain_calls() -> None:
     assert stress.shapes.cache_info().eager_calls == stress.gradients.cache_info().eager_calls == 0
 
 
+def test_a_version_serves_a_call_while_another_thread_forgets_all() -> None:
+    function = torch.jit(lambda x: x + 1)
+    function(torch.ones(2))
+    (served,) = function.variants
+    function.clear()
+    function._put_first(served)
+    assert function.variants == []
+
+
 def test_the_comparison_notices_a_wrong_thread() -> None:
     stress = Stress(1.0)
     right = stress.values.__wrapped__
