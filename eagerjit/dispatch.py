@@ -37,7 +37,8 @@ from eagerjit.tensors.mistakes import explained
 from eagerjit.tensors.outputs import taken_out
 from eagerjit.tensors.placement import common, is_nowhere
 from eagerjit.tensors.tensor import Tensor, new_tensor
-from eagerjit.watching.observation import Evaluated, pause_observation, resume_observation, user_line, values_refused
+from eagerjit.watching.observation import Evaluated, pause_observation, resume_observation, user_line
+from eagerjit.watching.values_asked import ValueAsked, values_refused
 
 if TYPE_CHECKING:
     from eagerjit.op_gradients import OpGradient
@@ -113,7 +114,7 @@ class Op:
         self.required = sum(d is inspect.Parameter.empty for d in self.defaults)
         self.numbers = frozenset(self.parameters.index(n) for n in numbers)
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
-        self.programs: dict[Any, list[Any]] = {}
+        self.programs: dict[Any, Any] = {}
         self.gradients: dict[Any, OpGradient] = {}
         self.entries: list[OpCall] = []
         self.call = self.entry(explained(self.slow, name, like=body))
@@ -170,7 +171,12 @@ class Op:
         if self.fitting is not None:
             self.fitting(arguments)
         op = _complex_form(self) if has_complex(arguments) else self
-        result = op.run(arguments) if state.casting is None else op._run_casting(arguments)
+        try:
+            result = op.run(arguments) if state.casting is None else op._run_casting(arguments)
+        except ValueAsked as asked:
+            if state.tracer is not None:  # it is asked by the body of another op
+                raise
+            result = self.slow(*asked.numbers(self.name, arguments))
         return result if write is None else write(result)
 
     def _run_casting(self, arguments: tuple[Any, ...]) -> Any:
@@ -214,6 +220,8 @@ class Op:
         programs = self.programs.setdefault(key, [])
         if programs is EVALUATED:
             return evaluate(self, arguments)
+        if type(programs) is frozenset:
+            raise ValueAsked("", programs)
         made = None
         while True:
             known = len(programs)
@@ -230,6 +238,9 @@ class Op:
             except Evaluated:
                 self.programs[key] = EVALUATED
                 return evaluate(self, arguments)
+            except ValueAsked as asked:
+                self.programs[key] = asked.positions
+                raise
 
     def _compile_another(self, programs: list[Any], known: int, arguments: tuple[Any, ...]) -> Any:
         """A program for arguments that those known do not serve; None where another thread has just added one."""
@@ -257,6 +268,8 @@ class Op:
                 key.append(kind)
                 leaves.append(argument)
             elif index in self.shapes:
+                if any(isinstance(d, Tensor) for d in argument):
+                    raise ValueAsked("", frozenset((index,)))
                 key.append(tuple(min(d, 2) for d in argument))
                 leaves += [d for d in argument if d > 1]
             elif kind in (tuple, list):
@@ -287,10 +300,16 @@ class Op:
         with tracer:
             before = mode.set_grad_mode(False)
             try:
-                inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
+                inputs, ends = list[Any](), list[int]()
+                for i, a in enumerate(arguments):
+                    inputs.append(self._placeholder(tracer, i, a))
+                    ends.append(tracer.n_leaves)
                 arguments_ = tracer.n_leaves
                 result = self._computed(tuple(inputs))
                 return finish(tracer, arguments_, [*result] if type(result) is tuple else [result], self.aliases)[0]
+            except ValueAsked as asked:
+                asked.locate(ends)
+                raise
             finally:
                 mode.set_grad_mode(before)
 

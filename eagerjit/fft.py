@@ -68,12 +68,12 @@ def _geometry(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[Any] | N
         if s is not None and len(s) > input.ndim:
             raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {input.ndim} dimensions.")
     else:
-        dims = [views.dimension(d, input.ndim) for d in ([dim] if isinstance(dim, int) else dim)]
+        dims = [views.dimension(d, input.ndim) for d in (dim if isinstance(dim, (tuple, list)) else [dim])]
     if len(set(dims)) != len(dims):
         raise RuntimeError("FFT dims must be unique")
     if s is None:
         return dims, None
-    sizes = [s] if isinstance(s, int) else list(s)
+    sizes = [n.__index__() if isinstance(n, Tensor) else n for n in (s if isinstance(s, (tuple, list)) else [s])]
     if len(sizes) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length")
     return dims, [input.shape[d] if n == -1 else n for d, n in zip(dims, sizes, strict=True)]
@@ -210,7 +210,7 @@ def rfftfreq(
 
 
 def _shifted(input: Tensor, dim: Any, back: bool) -> Tensor:
-    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input.ndim)) if dim is None else list(dim) if isinstance(dim, (tuple, list)) else [dim]
     dims = [views.dimension(d, input.ndim) for d in dims]
     if not dims:
         return input.clone()

@@ -100,6 +100,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of a dimension times the sigmoid of the second."""
     if input.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
+    activation.only_floats("glu", input)
     if input.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
     first, second = input.chunk(2, dim)

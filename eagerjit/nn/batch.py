@@ -114,7 +114,7 @@ def instance_norm(
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return known_norm.call(input, running_mean, running_var, weight, bias, eps)
-    if input.numel() == 0 and (input.shape[1] == 0 or input.shape[0] != 0):
+    if input.numel() == 0:
         if input.shape[1] == 0:
             _check_statistics(input, running_mean=running_mean, running_var=running_var)
         return _of_nothing(input, weight, bias)

@@ -19,6 +19,12 @@ def widened(*tensors: Any) -> list[Any]:
     return [as_dtype(x, wide(x.dtype)) if isinstance(x, Tensor) else x for x in tensors]
 
 
+def only_floats(name: str, input: Tensor) -> None:
+    """Refuse a tensor that is not floating point: integers would be rounded on the way."""
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
+
+
 def _activation(
     name: str, function: Callable[..., Tensor], slope: Callable[..., Tensor] | None, numbers: tuple[str, ...] = ()
 ) -> Op:
@@ -28,8 +34,7 @@ def _activation(
     count = len(inspect.signature(function).parameters) - 1
 
     def body(input: Tensor, *parameters: Any) -> Tensor:
-        if not input.dtype.is_floating_point:
-            raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
+        only_floats(name, input)
         return as_dtype(function(widened(input)[0], *parameters), input.dtype)
 
     def rule(g: Any, out: Any, input: Any, *parameters: Any) -> Any:

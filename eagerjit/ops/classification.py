@@ -8,7 +8,7 @@ from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import pick
-from eagerjit.ops.loss import check_constant, check_reduction
+from eagerjit.ops.loss import check_constant, check_reduction, joint_dtype
 from eagerjit.ops.normalization import log_softmax, softmax, widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
@@ -160,12 +160,13 @@ def _soft_cross_entropy(
         t = t * (1.0 - label_smoothing) + label_smoothing / x.shape[d]
     logs = log_softmax(x, d) * t
     loss = -(logs if w is None else logs * w.view(_class_shape(x))).sum(d)
+    dtype = joint_dtype(input, target)
     if reduction == "none":
-        return as_dtype(loss, input.dtype)
+        return as_dtype(loss, dtype)
     total = loss.sum()
     # Without classes PyTorch divides by what the classes' number leaves of the elements' number: 0 / 0.
     count = loss.numel() if x.shape[d] else 0
-    return as_dtype(total / count if reduction == "mean" else total, input.dtype)
+    return as_dtype(total / count if reduction == "mean" else total, dtype)
 
 
 soft_cross_entropy_op = Op("soft_cross_entropy", _soft_cross_entropy)

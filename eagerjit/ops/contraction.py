@@ -158,6 +158,8 @@ def _ordered(
 @public
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums of products over the last `dims` dimensions of a and the first of b, or over those named."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else dims.__index__()
     if isinstance(dims, int):
         if dims > min(a.ndim, b.ndim) or dims < 0:
             raise RuntimeError(f"tensordot expects dims <= ndim_a or ndim_b, but got {dims=}")

@@ -10,7 +10,7 @@ from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.conditions import required
 from eagerjit.ops.index import cat
-from eagerjit.ops.loss import check_reduction, reduced
+from eagerjit.ops.loss import check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange, as_tensor, tensor
@@ -26,7 +26,8 @@ def _poisson(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: fl
         safe = t.where(t > 1, 1.0)
         stirling = safe * safe.log() - safe + 0.5 * (2.0 * math.pi * safe).log()
         loss = loss + stirling.where(t > 1, 0.0)
-    return as_dtype(reduced(loss, reduction), input.dtype if input.dtype.is_floating_point else loss.dtype)
+    dtype = joint_dtype(input, target)
+    return as_dtype(reduced(loss, reduction), dtype if dtype.is_floating_point else loss.dtype)
 
 
 _poisson_op = Op("poisson_nll_loss", _poisson)
@@ -43,13 +44,15 @@ def poisson_nll_loss(
 
 def _gaussian(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str) -> Tensor:
     """(log(var) + (input - target)**2 / var) / 2, var at least eps."""
+    if not var.dtype.is_floating_point:
+        raise RuntimeError(f"gaussian_nll_loss: variances are floating point numbers, not {var.dtype}")
     x, t, v = widened(input, target, var)
     v = required((v < 0.0).logical_not(), v, "ValueError", "var has negative entry/entries")
     # The gradient of a variance below eps is that at eps.
     v = v.where(v >= eps, (v - v.detach()) + eps)
     loss = 0.5 * (v.log() + (x - t) * (x - t) / v)
     loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
-    return as_dtype(reduced(loss, reduction), input.dtype)
+    return as_dtype(reduced(loss, reduction), joint_dtype(input, target, var))
 
 
 _gaussian_op = Op("gaussian_nll_loss", _gaussian)

@@ -7,11 +7,12 @@ from typing import Any
 
 from eagerjit.cautions import caution
 from eagerjit.dispatch import Op
-from eagerjit.ops.activation import widened
+from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.conditions import required
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
@@ -51,6 +52,11 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
         return loss.mean()
     return loss.sum() if reduction == "sum" else loss
+
+
+def joint_dtype(*tensors: Tensor | None) -> DType:
+    """The dtype that tensors have together: of logits of 16 bits and targets of 32 bits, that of the targets."""
+    return result_type(*[t for t in tensors if t is not None])
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
@@ -213,11 +219,14 @@ def binary_cross_entropy(
 def _with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ) -> Tensor:
-    """binary_cross_entropy(sigmoid(input), target) without overflow."""
+    """binary_cross_entropy(sigmoid(input), target) without overflow, in the dtype of the targets."""
+    only_floats("binary_cross_entropy_with_logits", input)
+    if not target.dtype.is_floating_point:
+        raise RuntimeError(f"binary_cross_entropy_with_logits: targets are floating point numbers, not {target.dtype}")
     x, t, w, positive = widened(input, target, weight, pos_weight)
     soft = (-x.abs()).exp().log1p() + (-x).clamp(min=0.0)
     loss = (1.0 - t) * x + (soft if positive is None else soft * ((positive - 1.0) * t + 1.0))
-    return as_dtype(reduced(loss if w is None else loss * w, reduction), input.dtype)
+    return as_dtype(reduced(loss if w is None else loss * w, reduction), target.dtype)
 
 
 def _with_logits_rule(g: Any, out: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
@@ -254,14 +263,16 @@ def binary_cross_entropy_with_logits(
 
 def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
     """target * (log(target) - input)."""
+    if not (input.dtype.is_differentiable and target.dtype.is_differentiable):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     x, t = widened(input, target)
     if log_target:
         loss = t.exp() * (t - x)
     else:
-        loss = ((t * t.log()).where(t > 0, 0.0)) - t * x
+        loss = ((t * t.log()).where(t != 0, 0.0)) - t * x
     batch = x.shape[0] if x.ndim else 1
     total = loss.sum() / batch if reduction == "batchmean" else reduced(loss, reduction)
-    return as_dtype(total, input.dtype)
+    return as_dtype(total, joint_dtype(input, target))
 
 
 _kl = Op("kl_div", _kl_div)

@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import logsigmoid, widened
-from eagerjit.ops.loss import check_constant, check_reduction, reduced
+from eagerjit.ops.loss import check_constant, check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes
@@ -15,12 +15,15 @@ from eagerjit.tensors import creation
 from eagerjit.tensors.tensor import Tensor
 
 
-def _loss(name: str, function: Callable[..., Tensor], tensors: int) -> Op:
-    """The reduction of an elementwise loss of some tensors and then options, as one op: (reduction, *arguments)."""
+def _loss(name: str, function: Callable[..., Tensor], tensors: int, promotes: bool = True) -> Op:
+    """The reduction of an elementwise loss of some tensors and then options, as one op: (reduction, *arguments).
+
+    `promotes`: the result has the dtype that all tensors together have, not that of the first.
+    """
 
     def body(reduction: str, *arguments: Any) -> Tensor:
         loss = function(*widened(*arguments[:tensors]), *arguments[tensors:])
-        dtype = arguments[0].dtype
+        dtype = joint_dtype(*arguments[:tensors]) if promotes else arguments[0].dtype
         return as_dtype(reduced(loss, reduction), dtype if dtype.is_floating_point else loss.dtype)
 
     import inspect
@@ -38,6 +41,7 @@ _hinge = _loss(
         (margin - input).clamp(min=0.0).where(target != 1, 0.0) + input.where(target != -1, 0.0)
     ),
     2,
+    promotes=False,
 )
 
 
@@ -69,7 +73,7 @@ def margin_ranking_loss(
     return _ranking.call(check_reduction(reduction, size_average, reduce), input1, input2, target, float(margin))
 
 
-_soft = _loss("soft_margin_loss", lambda input, target: (-target * input).exp().log1p(), 2)
+_soft = _loss("soft_margin_loss", lambda input, target: (-target * input).exp().log1p(), 2, promotes=False)
 
 
 def soft_margin_loss(

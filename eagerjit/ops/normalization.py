@@ -10,11 +10,11 @@ from eagerjit.autograd.formal import Formal
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
-from eagerjit.ops.activation import widened
+from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent, reduce, sum_
 from eagerjit.runtime import dtypes
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Shape, Tensor
 
 
 def _exponentials(input: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -100,7 +100,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 def _last(input: Tensor, normalized_shape: Any, name: str) -> tuple[int, ...]:
     """The dimensions of `normalized_shape`, which must be the last ones."""
     shape = tuple(input.shape)
-    count = len(normalized_shape)
+    count = len(normalized_shape := Shape(normalized_shape))
     if count == 0 or len(shape) < count or any(a != b for a, b in zip(shape[-count:], normalized_shape, strict=True)):
         raise RuntimeError(
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [*, "
@@ -127,6 +127,7 @@ def _layer_norm(
 ) -> Tensor:
     """input with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
     axes = _last(input, normalized_shape, "layer_norm")
+    only_floats("layer_norm", input)
     x, w, b = widened(input, weight, bias)
     out, _ = _standardised(x, axes, eps)
     out = out if w is None else out * w
@@ -188,6 +189,7 @@ def _mean_square(x: Any, axes: tuple[int, ...], eps: float) -> Any:
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float) -> Tensor:
     """input divided by the root of its mean square over the last dimensions, times weight."""
     axes = _last(input, normalized_shape, "rms_norm")
+    only_floats("rms_norm", input)
     x, w = widened(input, weight)
     out = x * _mean_square(x, axes, eps)
     return as_dtype(out if w is None else out * w, input.dtype)
@@ -212,5 +214,6 @@ rms_norm_op = Op("rms_norm", _rms_norm, (_rms_norm_input, None, _rms_norm_weight
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """input divided by the root of its mean square over the last dimensions, times weight."""
-    epsilon = float(ml_dtypes.finfo(input.dtype.numpy).eps) if eps is None else eps
+    known = eps is not None or not input.dtype.is_floating_point  # which the op refuses
+    epsilon = eps or 0.0 if known else float(ml_dtypes.finfo(input.dtype.numpy).eps)
     return rms_norm_op.call(input, _shape(normalized_shape), weight, epsilon)

@@ -82,6 +82,7 @@ def _rank(name: str, op: Op, input: Tensor, d: int, how: tuple[Any, ...], keepdi
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The k-th smallest element along a dimension (k counts from 1), with where it is."""
     d, size = _along(input, dim)
+    k = k.__index__() if isinstance(k, Tensor) else k
     if size == 0:
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= size:

@@ -215,8 +215,8 @@ def reversed_dims(input: Tensor) -> Tensor:
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other positions, the rest in order."""
-    sources = [dimension(d, input.ndim) for d in ((source,) if isinstance(source, int) else source)]
-    targets = [dimension(d, input.ndim) for d in ((destination,) if isinstance(destination, int) else destination)]
+    given = [dims if isinstance(dims, (tuple, list)) else (dims,) for dims in (source, destination)]
+    sources, targets = ([dimension(d, input.ndim) for d in dims] for dims in given)
     for name, dims in (("source", sources), ("destination", targets)):
         if len(set(dims)) < len(dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({dims})")
@@ -263,7 +263,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
         kept = [d for d in shape if d != 1]
     else:
-        named = {dimension(d, len(shape)) for d in ((dim,) if isinstance(dim, int) else dim)}
+        named = {dimension(d, len(shape)) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
         kept = [d for i, d in enumerate(shape) if i not in named or d != 1]
     return reshape_view(input, tuple(kept))
 

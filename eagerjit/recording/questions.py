@@ -13,6 +13,7 @@ from eagerjit.compiler.signature import Question
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.state import set_tracer
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
+from eagerjit.watching.values_asked import ValueAsked
 
 _COUNTING = 10
 """Operations between a mask and its count, at most."""
@@ -105,7 +106,7 @@ class Questions:
         if self.given:
             return self.given.pop(0)
         if self.arguments is None:
-            raise TraceBreak(reason, user_line())
+            raise ValueAsked(reason, node=node)
         from eagerjit.compiled.answers import answer
 
         before, observation = set_tracer(None), pause_observation()

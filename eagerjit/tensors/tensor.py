@@ -296,6 +296,8 @@ class Shape(tuple):
     def __new__(cls, sizes: Any = ()) -> Shape:
         made = tuple.__new__(cls, sizes)
         for position, size in enumerate(made):
+            if isinstance(size, Tensor):
+                return cls(d.__index__() if isinstance(d, Tensor) else d for d in made)
             if isinstance(size, (float, str)):
                 kind = type(size).__name__
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')")

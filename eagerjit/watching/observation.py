@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
@@ -61,18 +60,6 @@ def refuse_subclass(tensor: Tensor) -> None:
     if is_asked(kind):
         asked = f"{kind.__name__} has a __torch_function__, which is asked at every call"
         raise TraceBreak(getattr(kind, "not_compiled", asked), user_line())
-
-
-@contextlib.contextmanager
-def values_refused(name: str, arguments: Sequence[Any]) -> Iterator[None]:
-    """Where an op's body is recorded for an eager call: a Tensor whose value it asks for stands where none belongs."""
-    try:
-        yield
-    except Evaluated:
-        raise
-    except TraceBreak as broken:
-        kinds = ", ".join(type(a).__name__ for a in arguments)
-        raise TypeError(f"{name}(): a Tensor stands where a number or a flag belongs, in ({kinds})") from broken
 
 
 WATCHED = (
