@@ -63,6 +63,8 @@ def _resized(input: Tensor, dims: list[int], sizes: list[Any]) -> Tensor:
 
 def _geometry(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[Any] | None]:
     """The dimensions, counted from the front, and the sizes asked for."""
+    if s is not None:
+        s = [n.__index__() if isinstance(n, Tensor) else n for n in (s if isinstance(s, (tuple, list)) else [s])]
     if dim is None:
         dims = list(range(input.ndim)) if s is None else list(range(input.ndim - len(s), input.ndim))
         if s is not None and len(s) > input.ndim:
@@ -73,10 +75,9 @@ def _geometry(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[Any] | N
         raise RuntimeError("FFT dims must be unique")
     if s is None:
         return dims, None
-    sizes = [n.__index__() if isinstance(n, Tensor) else n for n in (s if isinstance(s, (tuple, list)) else [s])]
-    if len(sizes) != len(dims):
+    if len(s) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length")
-    return dims, [input.shape[d] if n == -1 else n for d, n in zip(dims, sizes, strict=True)]
+    return dims, [input.shape[d] if n == -1 else n for d, n in zip(dims, s, strict=True)]
 
 
 def _product(input: Tensor, dims: list[int]) -> int:

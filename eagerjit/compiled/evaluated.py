@@ -84,9 +84,25 @@ def _recorded(op: Op, arguments: tuple[Any, ...]) -> _Recorded:
             mode.set_grad_mode(before)
 
 
+_OF_REALS = frozenset(
+    "floor ceil trunc round floordiv remainder fmod atan2 maximum minimum lt le gt ge signbit erf erfc erfinv "
+    "gamma_series gamma_fraction amax amin argmax argmin search running".split()
+)
+"""Primitives that complex numbers have none of: NumPy compares them by their real parts first."""
+
+
+def _refuse_complex(op: Op, nodes: list[Node]) -> None:
+    """Refuse an op of real numbers whose arguments are complex."""
+    for node in nodes:
+        given = next((x.type.dtype for x in node.inputs if x.type.dtype.is_complex), None)
+        if given is not None and node.op.name in _OF_REALS:
+            raise NotImplementedError(f'"{op.name}" not implemented for {given}')
+
+
 def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
     """The op's result by NumPy, and what it writes written."""
     tracer, result, nodes, writes, given = _recorded(op, arguments)
+    _refuse_complex(op, tracer.nodes)
     graph = Graph(op.name, tracer.inputs, tracer.nodes, [*nodes, *(node for _, node in writes)])
     arrays = evaluate_graph(graph, [host_array(given[n.attributes["leaf"]]._data) for n in tracer.inputs])
     for (leaf, _), array in zip(writes, arrays[len(nodes) :], strict=True):

@@ -10,6 +10,7 @@ from typing import Any
 from eagerjit.calling import public, written
 from eagerjit.compiler.ops import bits
 from eagerjit.dispatch import Op, emit
+from eagerjit.ops.activation import only_floats
 from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import as_dtype, promoted
@@ -30,6 +31,7 @@ def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[C
     def made(function: Callable[..., Tensor]) -> Op:
         def body(*arguments: Any) -> Tensor:
             operands = promoted(name, "float", arguments[-count:])
+            only_floats(name, operands[0])
             wide = [as_dtype(x, dtypes.float64) for x in operands]
             return as_dtype(function(*arguments[:-count], *wide), operands[0].dtype)
 

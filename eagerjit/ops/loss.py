@@ -263,8 +263,9 @@ def binary_cross_entropy_with_logits(
 
 def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
     """target * (log(target) - input)."""
-    if not (input.dtype.is_differentiable and target.dtype.is_differentiable):
-        raise RuntimeError("kl_div: Integral inputs not supported.")
+    for dtype in (input.dtype, target.dtype):
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"kl_div: {'Complex' if dtype.is_complex else 'Integral'} inputs not supported.")
     x, t = widened(input, target)
     if log_target:
         loss = t.exp() * (t - x)

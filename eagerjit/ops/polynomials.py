@@ -69,7 +69,7 @@ def _operands(name: str, *operands: Any) -> list[Tensor]:
     if not tensors:
         raise TypeError(f"special_{name}(): one of the arguments must be Tensor, not {type(operands[0]).__name__}")
     dtype = result_type(*operands)
-    dtype = dtype if dtype.is_floating_point else Defaults.dtype
+    dtype = dtype if dtype.is_differentiable else Defaults.dtype
     if dtype not in (dtypes.float32, dtypes.float64):
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{TYPE_NAMES[dtype]}'")
     device = tensors[0].device

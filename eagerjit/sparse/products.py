@@ -177,7 +177,7 @@ def hspmm(mat1: Any, mat2: Tensor) -> Any:
 
 def dsmm(input: Any, mat2: Any) -> Any:
     """`mm`, under the name it had for a dense and a sparse matrix."""
-    return mm(input, mat2)
+    return input.mm(mat2)
 
 
 spmm, hsmm = dsmm, hspmm
