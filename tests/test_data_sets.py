@@ -236,8 +236,3 @@ def test_pytrees_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match="3 leaves for a nesting of 2"):
         ej.utils._pytree.tree_unflatten([1, 2, 3], spec)
     assert list(itertools.islice(ej.utils._pytree.tree_iter({"a": [4]}), 2)) == [4]
-
-
-def test_tensorboard_is_not_there() -> None:
-    with pytest.raises(ImportError, match="tensorboardX"):
-        import eagerjit.utils.tensorboard  # noqa: F401

@@ -106,6 +106,13 @@ DIFFERENCES = (
         "packages import what there is not where it is True",
     ),
     Difference(
+        "utils.tensorboard",
+        "float16, bfloat16 and uint8 tensors, sizes of rescaled pictures and `label_img` of uint8 are written as "
+        "TensorBoard reads them; `add_video` needs Pillow and no moviepy; the nodes of `add_graph` are calls of public "
+        "functions; `add_onnx_graph` raises",
+        "PyTorch's cannot be read back, or are black and white; a Module is run rather than traced",
+    ),
+    Difference(
         "mps, xpu, mtia",
         "no such device holds tensors: asking says so, using one raises",
         "kernels are compiled for CPUs and for CUDA devices",
