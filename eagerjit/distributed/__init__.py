@@ -285,12 +285,14 @@ def new_subgroups_by_enumeration(
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("autograd", "elastic", "fsdp", "nn", "optim", "rpc", "run", "tensor"):
+    if name in ("algorithms", "autograd", "elastic", "fsdp", "nn", "optim", "rpc", "run", "tensor"):
         return importlib.import_module(f"eagerjit.distributed.{name}")
     if name == "init_device_mesh" or name == "DeviceMesh":
         from eagerjit.distributed import tensor
 
         return getattr(tensor, name)
+    if name == "_get_default_group":
+        return world
     if name.startswith("_"):
         raise AttributeError(f"eagerjit has no torch.distributed.{name}")
     from eagerjit.tools.names import nearest

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from eagerjit.distributed.device_mesh import DeviceMesh, init_device_mesh
+
 __all__ = [
     "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor",
     "implicit_replication", "init_device_mesh", "parallelize_module",
@@ -20,12 +22,6 @@ class DTensor:
     """A tensor in parts; nothing is an instance."""
 
     __init__ = from_local = _refuse
-
-
-class DeviceMesh:
-    """Devices in a grid. Raises NotImplementedError where one is made."""
-
-    __init__ = _refuse
 
 
 class Placement:
@@ -51,4 +47,4 @@ class Partial(Placement):
     reduce_op: str = "sum"
 
 
-init_device_mesh = implicit_replication = distribute_tensor = distribute_module = parallelize_module = _refuse
+implicit_replication = distribute_tensor = distribute_module = parallelize_module = _refuse

@@ -23,37 +23,53 @@ FOLDER = str(Path(__file__).parent)
 _PLACES = {
     "torch._C._functorch": "eagerjit._functorch",
     **{f"torch._functorch.{name}": "eagerjit.func.functorch" for name in ("deprecated", "make_functional")},
+    **{f"torch._functorch.{name}": "eagerjit.func" for name in ("apis", "eager_transforms", "functional_call", "vmap")},
     "torch._higher_order_ops.associative_scan": "eagerjit.control",
     "torch._higher_order_ops.cond": "eagerjit.control",
     "torch._higher_order_ops.map": "eagerjit.control",
     "torch._higher_order_ops.scan": "eagerjit.control",
     "torch._higher_order_ops.while_loop": "eagerjit.control",
+    "torch._jit_internal": "eagerjit.script",
+    "torch._tensor": "eagerjit.tensors.tensor",
+    "torch._vmap_internals": "eagerjit.func",
     "torch.amp.autocast_mode": "eagerjit.amp.autocast",
     "torch.cpu.amp": "eagerjit.amp.cpu",
+    "torch.cpu.amp.autocast_mode": "eagerjit.amp.cpu",
     "torch.cuda.amp": "eagerjit.amp.cuda",
     "torch.cuda.amp.autocast_mode": "eagerjit.amp.cuda",
     "torch.cuda.amp.grad_scaler": "eagerjit.amp.cuda",
+    "torch.cuda.random": "eagerjit.cuda.devices",
     "torch.ao.quantization": "eagerjit.ao",
     "torch.quantization": "eagerjit.ao",
+    "torch.autograd.anomaly_mode": "eagerjit.autograd.anomaly",
     "torch.autograd.variable": "eagerjit.autograd.variable",
     **dict.fromkeys(
         (f"torch.distributed.{name}" for name in ("_composable", "_composable.fsdp")), "eagerjit.distributed.fsdp"
     ),
     **dict.fromkeys((f"torch.distributed.{name}" for name in (
-        "_tensor", "_tensor.experimental", "device_mesh", "tensor.parallel", "tensor.placement_types",
+        "_tensor", "_tensor.experimental", "tensor.parallel", "tensor.placement_types",
     )), "eagerjit.distributed.tensor"),
     **dict.fromkeys((f"torch.distributed.elastic.{name}" for name in (
         "multiprocessing", "multiprocessing.errors",
     )), "eagerjit.distributed.elastic"),
+    "torch.distributed.algorithms.join": "eagerjit.distributed.algorithms",
+    "torch.distributed.constants": "eagerjit.distributed.groups",
     "torch.distributed.distributed_c10d": "eagerjit.distributed",
     "torch.distributed.launch": "eagerjit.distributed.run",
     "torch.distributed.nn.functional": "eagerjit.distributed.nn",
+    "torch.jit._script": "eagerjit.script",
+    "torch.jit._trace": "eagerjit.script",
     "torch.jit.annotations": "eagerjit.annotations",
     "torch.nn.parallel.data_parallel": "eagerjit.nn.parallel",
     "torch.nn.parallel.distributed": "eagerjit.nn.distributed",
     "torch.nn.parallel.scatter_gather": "eagerjit.nn.parallel",
     "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
     "torch.nn.utils.convert_parameters": "eagerjit.nn.utils",
+    "torch.onnx.utils": "eagerjit.onnx",
+    "torch.profiler.profiler": "eagerjit.profiler",
+    "torch.testing._comparison": "eagerjit.testing",
+    "torch.testing._internal": "eagerjit.test_cases",
+    "torch.testing._internal.common_utils": "eagerjit.test_cases",
     **{f"torch.optim.{name}": "eagerjit.optim" for name in (
 "_adafactor", "_muon", "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop",
         "rprop", "sgd", "sparse_adam",
@@ -63,6 +79,9 @@ _PLACES = {
     "torch.fx.graph_module": "eagerjit.fx.module",
     "torch.storage": "eagerjit.serialization.storages",
     "torch.torch_version": "eagerjit.version",
+    **{f"torch.utils.benchmark.{name}": "eagerjit.utils.benchmark" for name in (
+        "utils", "utils.common", "utils.compare", "utils.timer",
+    )},
     **{f"torch.utils.data.{name}": "eagerjit.utils.data" for name in (
         "dataset", "dataloader", "sampler", "distributed", "_utils",
     )},
@@ -72,6 +91,13 @@ _PLACES = {
 """Modules of torch whose names lie elsewhere."""
 _BESIDE = {"functorch": "eagerjit.func.functorch", "safetensors.torch": "eagerjit.serialization.safetensors"}
 """Modules that are not torch's, but made for it alone."""
+_OF_A_FUNCTIONS_NAME = {
+    "torch.autograd.gradcheck": "eagerjit.autograd.check",
+    "torch.multiprocessing.spawn": "eagerjit.multiprocessing",
+    "torch.nn.utils.spectral_norm": "eagerjit.nn.utils.norms",
+    "torch.nn.utils.weight_norm": "eagerjit.nn.utils.norms",
+}
+"""Modules of torch that only import statements find: as attributes of their packages, functions have these names."""
 _LOOKED_FOR = frozenset({"torch.nn.init"})
 """Modules that `import torch` has loaded in PyTorch, and in which programs replace functions if it has."""
 
@@ -90,6 +116,15 @@ def module_for(name: str) -> ModuleType | None:
             if error.name is None or not (candidate + ".").startswith(error.name + "."):
                 raise
     return None
+
+
+class _Beside(ModuleType):
+    """A module beside a function of its name. As it is among the loaded ones, importing it sets no attribute."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_OF_A_FUNCTIONS_NAME[self.__name__]), name)
 
 
 class _Loader(Loader):
@@ -172,6 +207,8 @@ def install() -> None:
     if FOLDER not in sys.path:
         sys.path.insert(min(1, len(sys.path)), FOLDER)
     _explain(eagerjit, "torch")
+    for name in _OF_A_FUNCTIONS_NAME:
+        sys.modules.setdefault(name, _Beside(name))
     sys.modules["torch"] = eagerjit
     eagerjit.__name__ = eagerjit.Tensor.__module__ = "torch"  # by which packages know the library and its tensors
     eagerjit.torch = eagerjit  # type: ignore[attr-defined]  # as in `from torch import torch`

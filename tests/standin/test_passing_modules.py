@@ -95,7 +95,7 @@ assert torch.distributed.device_mesh.DeviceMesh.__name__ == "DeviceMesh"
 assert _add_suffixes(_tensor_str(torch.tensor([1, 2]), 2), ["a"], 2) == "[1, 2], a)" and PRINT_OPTS.edgeitems == 3
 assert torch.ops.aten.add.Tensor(torch.ones(1), 1) == 2 and torch.ops.aten.add is torch.ops.aten.add
 assert all("eagerjit" in why(call) for call in (
-    lambda: torch.ops.load_library("x.so"), lambda: torch.ops.aten.unheard_of(1), lambda: init_device_mesh("cpu", (1,)),
+    lambda: torch.ops.load_library("x.so"), lambda: torch.ops.aten.unheard_of(1), lambda: init_device_mesh("cpu", (2,)),
     lambda: FlopCounterMode().__enter__(), lambda: emit_nvtx().__enter__(), get_ctx,
 ))
 assert itself is torch and not is_fake(torch.ones(1)) and get_proxy_mode() is None
