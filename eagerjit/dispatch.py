@@ -77,24 +77,21 @@ class Op:
     results_read    which of several results rules read that read results; None: all
     formal          what gradients depend on without varying with it, where they are differentiated in turn
     on_host         why NumPy computes it and no kernel does, in a few words; "" for what kernels compute
+    once            what computes the first calls of a kind, by its key, where most kinds come once; None of others
+    fitting         what refuses numbers that its tensors' dtype cannot hold, and says whether there was one to check
+    ordered         what puts arguments into their order, of calls that may give them in an older one
+    facts           what a walk backwards knows of it natively; None before it has met one
     """
 
     once: Callable[[Any, tuple[Any, ...]], Any] | None = None
-    """What computes the first calls of a kind, by its key, where most kinds come once; it gives None for others."""
-
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
-    """What refuses numbers that its tensors' dtype cannot hold, and says whether there was one to check."""
-
     ordered: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
-    """What puts arguments into their order, of calls that may give them in an older one."""
-
     needs_grad = aliases = accumulates = linear = wirtinger = absent_gradients = False
     derives = symbolic = True
     results_read: tuple[int, ...] | None = None
     formal: Formal | None = None
     on_host = ""
     facts: OpFacts | None = None
-    """What a walk backwards knows of the op natively; None before it has met one."""
 
     def __init__(
         self,
@@ -371,7 +368,8 @@ class Op:
         """Tell native code the gradient of a single result for the arguments flagged in `needs`."""
         gradient = self.gradient(needs)
         assert self.facts is not None
-        self.facts.add(_bits(needs), gradient.call, _bits(gradient.pattern), gradient.reads_outputs)
+        flags = (sum(1 << i for i, flag in enumerate(f) if flag) for f in (needs, gradient.pattern))
+        self.facts.add(next(flags), gradient.call, next(flags), gradient.reads_outputs)
 
     @functools.cached_property
     def saved_by(self) -> tuple[Sequence[int | None], ...] | None:
@@ -382,10 +380,6 @@ class Op:
         """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""
         make = derived_gradient if self.rules is None else ruled_gradient
         return make(self, needs, n_outputs)
-
-
-def _bits(flags: tuple[bool, ...]) -> int:
-    return sum(1 << i for i, flag in enumerate(flags) if flag)
 
 
 def _complex_form(op: Op) -> Op:
