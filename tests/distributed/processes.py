@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-LIMIT = 90.0
+LIMIT = 300.0
 """Seconds that processes have for a test."""
 
 

@@ -142,7 +142,7 @@ def started(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     command = [sys.executable, "-m", "eagerjit", "run", "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    return subprocess.run([*command, str(script), *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run([*command, str(script), *arguments], capture_output=True, text=True, timeout=300)
 
 
 def test_a_program_is_started_in_processes(tmp_path: Path) -> None:
