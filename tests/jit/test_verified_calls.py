@@ -28,7 +28,7 @@ def arguments() -> tuple[Any, Any, float]:
 def test_what_agrees_is_ok_and_says_how_near_numpy_is() -> None:
     found = attention.verify(*arguments())
     assert found.ok and found.first is None and found.operations > 20, str(found)
-    assert {"matmul", "tanh", "exp", "log", "sum"} <= set(found.reference_ulps)
+    assert {"matmul", "tanh", "exp_sub", "log", "sum"} <= set(found.reference_ulps)
     assert found.reference_ulps["mul"] == 0.0 and 0 < found.reference_ulps["sum"]
     assert str(found).startswith("attention:") and "bit for bit" in str(found)
     assert attention.cache_info().compiles == 0
