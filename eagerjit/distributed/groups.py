@@ -94,7 +94,7 @@ class ProcessGroup:
         self._mailbox: Mailbox | None = None
         self._direct = self._meet("messages")
         self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock, self._opening = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
 
     def _meet(self, purpose: str) -> Links:
@@ -117,7 +117,7 @@ class ProcessGroup:
     @property
     def mailbox(self) -> Mailbox:
         """What processes send each other one by one."""
-        with self._lock:
+        with self._opening:  # not the lock that a thread holds while it waits for other processes
             if self._mailbox is None:
                 self._mailbox = Mailbox(self._direct)
             return self._mailbox
@@ -147,8 +147,9 @@ class ProcessGroup:
             task()
 
     def close(self) -> None:
-        """End it."""
+        """End it; a store that nobody else has goes too, and with it the port."""
         self._waiting.put(None)
+        self.store = None
         self._links.close()
         self._direct.close()
 

@@ -211,6 +211,12 @@ class _Server:
         self.port = self.listening.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True, name="eagerjit store").start()
 
+    def close(self) -> None:
+        """Take no more connections, and leave the port to others."""
+        with contextlib.suppress(OSError):
+            self.listening.shutdown(socket.SHUT_RDWR)  # which wakes the thread that waits for one
+        self.listening.close()
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # closed
             while True:
@@ -245,6 +251,8 @@ class TCPStore(Store):
         self.host = host_name
         self._server = self._serve(port, multi_tenant) if is_master else None
         self.port = port if self._server is None else self._server.port
+        if self._server is not None:
+            weakref.finalize(self, self._server.close)
         self._own = threading.local()
         self._connection()
         if world_size is not None and wait_for_workers:

@@ -296,6 +296,8 @@ class Shape(tuple):
     def __new__(cls, sizes: Any = ()) -> Shape:
         made = tuple.__new__(cls, sizes)
         for position, size in enumerate(made):
+            if type(size) is int:
+                continue
             if isinstance(size, Tensor):
                 return cls(d.__index__() if isinstance(d, Tensor) else d for d in made)
             if isinstance(size, (float, str)):

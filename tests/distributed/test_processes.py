@@ -99,6 +99,10 @@ def test_a_process_that_is_gone_is_an_error_of_the_others() -> None:
     assert together(work.lost, 3) == ["DistBackendError", "DistBackendError", "left"]
 
 
+def test_a_group_is_made_again() -> None:
+    assert together(work.again, 2) == [4.0, 4.0]
+
+
 def test_a_process_that_does_not_come_is_not_waited_for_for_ever() -> None:
     assert together(work.late, 2)[0] == "Timed out waiting 500ms for processes [1]"
 

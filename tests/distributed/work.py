@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from typing import Any
 
@@ -203,6 +204,17 @@ def lost(rank: int, size: int) -> str:
     dist.destroy_process_group()
     dist.init_process_group(world_size=1, rank=0, store=dist.HashStore())
     return name
+
+
+def again(rank: int, size: int) -> float:
+    """Another default group at the same port, once the process that serves there has left the first one."""
+    dist.barrier()
+    time.sleep(2.0 * (rank > 0))
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", timeout=100)
+    x = ej.ones(2)
+    dist.all_reduce(x)
+    return x.sum().item()
 
 
 def late(rank: int, size: int) -> str:

@@ -167,17 +167,15 @@ class Accumulators(KernelValues):
         Triton combines first what a thread has, which depends on what else the kernel reads and writes. Here lanes far
         apart come first, mostly of one thread, then neighbours, of one thread or warp.
         """
-        name = f"{combine}_in_order"
-        lanes, rows, axis, end = "x.shape[1]", "x.shape[0], ", 1, "x"
-        if not self.shape.tiled:
-            lanes, rows, axis, end = "x.shape[0]", "", 0, f"tl.reduce(x, 0, {combine})"
+        lanes, rows, axis, halves = self._halves(combine)
+        name, end = f"{combine}_in_order", "x" if rows else f"tl.reduce(x, 0, {combine})"
         text = "\n".join([
             "@triton.jit",
             f"def {name}(x):",
             f"    if {lanes} == 1:",
             f"        return {end}",
             f"    elif {lanes} > {APART}:",
-            f"        return {name}(tl.reduce(tl.reshape(x, ({rows}2, {lanes} // 2)), {axis}, {combine}))",
+            f"        return {name}({halves})",
             "    else:",
             f"        return {name}(tl.reduce(tl.reshape(x, ({rows}{lanes} // 2, 2)), {axis + 1}, {combine}))",
             "",
@@ -185,20 +183,17 @@ class Accumulators(KernelValues):
         self.functions[name] = Function(name, text)
         return name
 
+    def _halves(self, combine: str) -> tuple[str, str, int, str]:
+        """Texts about a block x: its lanes, its rows before a comma, the lanes' axis, and both its halves combined."""
+        lanes, rows, axis = ("x.shape[1]", "x.shape[0], ", 1) if self.shape.tiled else ("x.shape[0]", "", 0)
+        return lanes, rows, axis, f"tl.reduce(tl.reshape(x, ({rows}2, {lanes} // 2)), {axis}, {combine})"
+
     def _folded(self, combine: str) -> str:
         """The function that combines lanes far apart, as `_in_order` does, until there are few."""
         name = f"{combine}_folded"
-        lanes, rows, axis = ("x.shape[1]", "x.shape[0], ", 1) if self.shape.tiled else ("x.shape[0]", "", 0)
-        text = "\n".join([
-            "@triton.jit",
-            f"def {name}(x):",
-            f"    if {lanes} <= {FOLDED}:",
-            "        return x",
-            "    else:",
-            f"        return {name}(tl.reduce(tl.reshape(x, ({rows}2, {lanes} // 2)), {axis}, {combine}))",
-            "",
-        ])  # fmt: skip
-        self.functions[name] = Function(name, text)
+        lanes, _, _, halves = self._halves(combine)
+        text = f"@triton.jit\ndef {name}(x):\n    if {lanes} <= {FOLDED}:\n        return x\n    else:\n"
+        self.functions[name] = Function(name, f"{text}        return {name}({halves})\n")
         return name
 
     def _rescale(self, total: str, best: str, value: Name, mask: str) -> None:
