@@ -27,7 +27,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="torchrun", description=__doc__)
     for names, default in (
         (("--nnodes", "--nnode"), "1"), (("--nproc-per-node", "--nproc_per_node"), "1"),
-        (("--node-rank", "--node_rank"), "0"), (("--master-addr", "--master_addr"), ""),
+        (("--node-rank", "--node_rank"), ""), (("--master-addr", "--master_addr"), ""),
         (("--master-port", "--master_port"), ""), (("--rdzv-endpoint", "--rdzv_endpoint"), ""),
         (("--rdzv-backend", "--rdzv_backend"), "static"), (("--rdzv-id", "--rdzv_id"), ""),
         (("--max-restarts", "--max_restarts"), "0"), (("--local-addr", "--local_addr"), ""),
@@ -42,11 +42,11 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _count(text: str) -> int:
-    """Processes of a machine: a number, or `cpu`, `gpu` and `auto`."""
+    """Processes of a machine: a number, or `cpu` or `auto` for one per core."""
     if text.isdigit():
         return int(text)
-    if text in ("cpu", "auto", "gpu"):
-        return os.cpu_count() or 1 if text == "cpu" else 1
+    if text in ("cpu", "auto"):
+        return os.cpu_count() or 1
     raise ValueError(f"Unsupported nproc_per_node value: {text}")
 
 
@@ -66,27 +66,43 @@ def _command(options: argparse.Namespace) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the processes of this machine; the exit status of the first that fails, whereupon the others are ended."""
-    count, nodes, node = _count(options.nproc_per_node), int(options.nnodes.split(":")[-1]), int(options.node_rank)
+    """Run the processes of this machine; the exit status of the first that fails, whereupon the others are ended.
+
+    They are started again up to `--max-restarts` times. Raises ValueError for several machines without `--node-rank`.
+    """
+    nodes = int(options.nnodes.split(":")[-1])
+    if nodes > 1 and not options.node_rank:
+        raise ValueError("--node-rank must say which of the machines this is: nobody hands out numbers")
+    shared = _environment(options, _count(options.nproc_per_node), nodes)
+    for attempt in range(int(options.max_restarts) + 1):
+        status = _watched(_started(options, {**shared, "TORCHELASTIC_RESTART_COUNT": str(attempt)}))
+        if status == 0:
+            break
+    return status
+
+
+def _environment(options: argparse.Namespace, count: int, nodes: int) -> dict[str, str]:
+    """What all processes of this machine find in their environment."""
     host, _, port = options.rdzv_endpoint.partition(":")
     host = options.master_addr or host or "127.0.0.1"
     port = options.master_port or port
     if not port or (options.standalone and not options.master_port):
         port = str(_free_port(host)) if nodes == 1 else "29500"
-    shared = {
-        "MASTER_ADDR": host, "MASTER_PORT": port, "WORLD_SIZE": str(count * nodes), "LOCAL_WORLD_SIZE": str(count),
-        "GROUP_RANK": str(node), "GROUP_WORLD_SIZE": str(nodes), "ROLE_NAME": "default",
-        "ROLE_WORLD_SIZE": str(count * nodes), "TORCHELASTIC_RESTART_COUNT": "0",
-        "TORCHELASTIC_MAX_RESTARTS": options.max_restarts, "TORCHELASTIC_RUN_ID": options.rdzv_id or uuid.uuid4().hex,
-    }  # fmt: skip
     threads = str(max(len(os.sched_getaffinity(0)) // count, 1))  # else every process would take all cores
-    shared |= {k: threads for k in ("OMP_NUM_THREADS", "EAGERJIT_NUM_THREADS") if count > 1 and k not in os.environ}
-    processes = []
-    for local in range(count):
-        rank = str(node * count + local)
-        own = {"RANK": rank, "LOCAL_RANK": str(local), "ROLE_RANK": rank}
-        processes.append(subprocess.Popen(_command(options), env={**os.environ, **shared, **own}))
-    return _watched(processes)
+    limits = {k: threads for k in ("OMP_NUM_THREADS", "EAGERJIT_NUM_THREADS") if count > 1 and k not in os.environ}
+    return limits | {
+        "MASTER_ADDR": host, "MASTER_PORT": port, "WORLD_SIZE": str(count * nodes), "LOCAL_WORLD_SIZE": str(count),
+        "GROUP_RANK": options.node_rank or "0", "GROUP_WORLD_SIZE": str(nodes), "ROLE_NAME": "default",
+        "ROLE_WORLD_SIZE": str(count * nodes), "TORCHELASTIC_MAX_RESTARTS": options.max_restarts,
+        "TORCHELASTIC_RUN_ID": options.rdzv_id or uuid.uuid4().hex,
+    }  # fmt: skip
+
+
+def _started(options: argparse.Namespace, shared: dict[str, str]) -> list[subprocess.Popen[bytes]]:
+    count = int(shared["LOCAL_WORLD_SIZE"])
+    first = int(shared["GROUP_RANK"]) * count
+    numbers = ({"RANK": str(first + i), "LOCAL_RANK": str(i), "ROLE_RANK": str(first + i)} for i in range(count))
+    return [subprocess.Popen(_command(options), env={**os.environ, **shared, **own}) for own in numbers]
 
 
 def _watched(processes: list[subprocess.Popen[bytes]]) -> int:

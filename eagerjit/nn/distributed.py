@@ -93,9 +93,12 @@ class DistributedDataParallel(Module):
         self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
         broadcast_buffers: bool = True, init_sync: bool = True, process_group: ProcessGroup | None = None,
         bucket_cap_mb: float | None = None, find_unused_parameters: bool = False, check_reduction: bool = False,
-        gradient_as_bucket_view: bool = False, static_graph: bool = False, **ignored: Any,
+        gradient_as_bucket_view: bool = False, static_graph: bool = False, **others: Any,
     ):  # fmt: skip
         super().__init__()
+        asked = [name for name, value in others.items() if value not in (None, False)]
+        if asked:
+            raise NotImplementedError(f"DistributedDataParallel has no {', '.join(asked)}")
         self.process_group = world() if process_group is None else process_group
         self.module, self.dim = module, dim
         self.device_ids, self.output_device = device_ids, output_device

@@ -132,16 +132,19 @@ x = torch.tensor([float(os.environ["LOCAL_RANK"])])
 dist.all_reduce(x)
 if sys.argv[1:] == ["fail"] and dist.get_rank() == 1:
     sys.exit(3)
+if sys.argv[1:] == ["once"] and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    sys.exit(4)
 dist.barrier() if sys.argv[1:] != ["fail"] else dist.all_reduce(x)
 line = f"rank {dist.get_rank()} of {dist.get_world_size()} has {x.item()} {'eagerjit' in torch.__file__}\\n"
 os.write(1, line.encode())  # at once, so that lines of processes do not mix
 """
 
 
-def started(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def started(tmp_path: Path, *arguments: str, restarts: int = 0) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     command = [sys.executable, "-m", "eagerjit", "run", "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command += ["--max-restarts", str(restarts)]
     return subprocess.run([*command, str(script), *arguments], capture_output=True, text=True, timeout=300)
 
 
@@ -154,3 +157,16 @@ def test_a_program_is_started_in_processes(tmp_path: Path) -> None:
 def test_the_status_of_one_that_fails_is_that_of_all(tmp_path: Path) -> None:
     found = started(tmp_path, "fail")
     assert found.returncode in (1, 3) and "the others are ended" in found.stderr and "rank" not in found.stdout
+
+
+def test_processes_are_started_again_where_that_is_allowed(tmp_path: Path) -> None:
+    assert [started(tmp_path, "once", restarts=n).returncode for n in (0, 1)] == [4, 0]
+
+
+def test_machines_need_numbers() -> None:
+    from eagerjit.distributed import run
+
+    with pytest.raises(ValueError, match="--node-rank must say"):
+        run.main(["--nnodes", "2", "program.py"])
+    with pytest.raises(ValueError, match="Unsupported nproc_per_node value: many"):
+        run.main(["--nproc-per-node", "many", "program.py"])

@@ -264,6 +264,8 @@ def test_a_group_of_one_process() -> None:
         model = ej.nn.parallel.DistributedDataParallel(ej.nn.Linear(3, 1))
         with model.no_sync():
             assert model(x).shape == (1,) and list(model.state_dict()) == ["module.weight", "module.bias"]
+        with pytest.raises(NotImplementedError, match="has no mixed_precision"):
+            ej.nn.parallel.DistributedDataParallel(ej.nn.Linear(3, 1), mixed_precision=object())
         with pytest.raises(ValueError, match="twice"):
             dist.init_process_group("gloo", rank=0, world_size=1)
     finally:
