@@ -114,8 +114,8 @@ class DistributedDataParallel(Module):
                 "gradient."
             )
         if init_sync:
-            others = [p for n, p in module.named_parameters() if n not in left_out]
-            self._from_first([*others, *self._shared])
+            copied = [p for n, p in module.named_parameters() if n not in left_out]
+            self._from_first([*copied, *self._shared])
         self._hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
         self._buckets = _buckets(trained, BUCKET_BYTES if bucket_cap_mb is None else int(bucket_cap_mb * (1 << 20)))
         self._begun = False
