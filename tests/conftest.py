@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -10,6 +11,17 @@ settings.register_profile("same", derandomize=True, deadline=None, print_blob=Tr
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+
+@pytest.fixture(autouse=True)
+def _same_numbers(request: pytest.FixtureRequest) -> None:
+    """A test draws the same numbers, whichever tests of its file have run before."""
+    for value in vars(request.module).values():
+        if isinstance(value, np.random.Generator):
+            value.bit_generator.state = _beginnings.setdefault(id(value), value.bit_generator.state)
+
+
+_beginnings: dict[int, Any] = {}
+"""States of the generators of test files, by their identity, after their files were imported."""
 
 NEEDS = "gpu"
 _deselected: dict[str, int] = {NEEDS: 0}
