@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eagerjit.compiler import sizes
 from eagerjit.compiler.shapes import common_refinement
+from eagerjit.runtime.records import record
 
 Shape = tuple[sizes.Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Affine:
     """The sum of coefficient * loop variable over `terms` (ordered by variable), plus an offset."""
 

@@ -7,7 +7,7 @@ batched value reaches is computed once, as before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -28,6 +28,7 @@ from eagerjit.compiler.ops.host import TENSOR, host
 from eagerjit.compiler.partition import ancestors
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.host import FUNCTIONS
+from eagerjit.runtime.records import record
 
 RANDOMNESS_ERROR = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -35,7 +36,7 @@ RANDOMNESS_ERROR = (
 )
 
 
-@dataclass(slots=True)
+@record
 class Value:
     """What a node became; `batched` if its first dimension is the batch."""
 
@@ -43,7 +44,7 @@ class Value:
     batched: bool
 
 
-@dataclass(slots=True)
+@record
 class Batcher:
     """Appends the nodes of the batched graph."""
 

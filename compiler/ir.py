@@ -7,17 +7,18 @@ which they were recorded, and its outputs. Nodes are never changed; passes build
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler import sizes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.records import record
 
 if TYPE_CHECKING:
     from eagerjit.compiler.ops.declare import Primitive
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class TensorType:
     """Element type and shape; each dimension is an int or a symbolic Size."""
 
@@ -67,7 +68,7 @@ class Node:
         return f"<{self.op.name}: {self.type}>"
 
 
-@dataclass(slots=True)
+@record
 class Graph:
     """A recorded function. `writes` pairs an input with the node whose value it holds afterwards."""
 

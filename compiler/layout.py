@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.runtime.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Layout:
     """Elements of `root`'s memory: strides per dimension and an offset, both in elements."""
 

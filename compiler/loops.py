@@ -32,7 +32,8 @@ extreme (a NaN counts as extreme, the first one wins).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from eagerjit.runtime.records import record
 
 LANES = 32
 """Lanes of every accumulation: part of the numerical contract, not of the machine."""
@@ -46,7 +47,7 @@ FEW = 4096
 Index = tuple[tuple[str, "int | str"], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Param:
     """`kind` is "memory" (dtype of its elements), "size" (i64), "number" (f64), or "scratch": memory of this thread's
     own, whose argument is its byte offset in the thread's scratch."""
@@ -56,7 +57,7 @@ class Param:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Let:
     """A scalar operation. `args` are names; "const" carries its Python number in `value`, "cast" goes to `dtype`."""
 
@@ -67,7 +68,7 @@ class Let:
     value: int | float | bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Load:
     name: str
     param: str
@@ -75,7 +76,7 @@ class Load:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Store:
     """`second`, if there is one, goes to the element after the first; an index then advances by two or more."""
 
@@ -90,7 +91,7 @@ class Store:
         return (self.value, self.second) if self.second else (self.value,)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Loop:
     """`kind` is "tasks" (outermost, over this call's share), "serial" or "vector" (innermost, `lanes` at a time)."""
 
@@ -102,7 +103,7 @@ class Loop:
     lanes: int = LANES
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Init:
     """Starts accumulator `name`; `op` is add, mul, maximum, minimum, and, or, argmax, argmin."""
 
@@ -111,26 +112,26 @@ class Init:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Accumulate:
     name: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Finish:
     name: str
     accumulator: str
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Check:
     condition: str
     status: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Product:
     """out = left @ right in a tile per program. `sizes` are rows, columns and the summed extent; `steps` the strides of
     left, right and out along their two dimensions; `batch` per further dimension its extent and the three strides.
@@ -157,7 +158,7 @@ class Product:
         return Product(out, left, right, tuple(map(other, self.sizes)), steps, batch, self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Along:
     """out = op of x along lines of `extent` elements, `inner` apart; a task is a line.
 
@@ -173,7 +174,7 @@ class Along:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Search:
     """A search (`ops/searches.py`) as all of a kernel: `memory` is its result, then its inputs.
 
@@ -189,7 +190,7 @@ class Search:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Weighted:
     """Weighted rows (`ops/sparse.py`) as all of a kernel; a task is a row of out, of so many `columns`."""
 
@@ -203,7 +204,7 @@ class Weighted:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Sort:
     """A step of finding where the first `count` elements of lines of x are in order: sorted runs of `run` elements.
 
@@ -224,7 +225,7 @@ class Sort:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Convolution:
     """One of a convolution's three tensors from the others: `result` is "y", "x" or "w"; a task is a group.
 
@@ -243,7 +244,7 @@ class Convolution:
     last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Attention:
     """Attention ("forward") or gradients of it ("query", "key_value") for a block of rows, of keys; a task is a head.
 
@@ -261,7 +262,7 @@ class Attention:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Several:
     """A kernel on `count` lots of arguments: parameters named in `different` have a number behind their name.
 
@@ -273,7 +274,7 @@ class Several:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Ordered:
     """A kernel of one serial loop over entries that read, change and write a row each, at the index `key`.
 
@@ -287,7 +288,7 @@ class Ordered:
     order: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Matrices:
     """What a function of small matrices computes (`lower/matrices.py`), as all of a kernel; a task is a matrix.
 
@@ -304,7 +305,7 @@ Whole = Ordered | Several | Attention | Convolution | Along | Sort | Search | We
 Stmt = Whole | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Kernel:
     """One compiled loop nest. Its text, without the name, is its identity for deduplication and the disk cache.
 

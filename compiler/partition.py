@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -11,6 +10,7 @@ from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import Shape
 from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Question, TensorLeaf, Trace
+from eagerjit.runtime.records import record
 
 CHEAP = 60
 """Scalar operations per element up to which a value is rather computed again than kept."""
@@ -157,7 +157,7 @@ def _call(node: Node) -> object:
     return node.inputs, node.attributes["function"], node.attributes["arguments"]
 
 
-@dataclass(slots=True)
+@record
 class GradientTrace:
     """A gradient as a Trace of its own: after gradients and kept values it takes numbers and tensors of the call.
 

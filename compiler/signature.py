@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import record
 
 
-@dataclass(slots=True)
+@record
 class TensorLeaf:
     """A leaf that is a Tensor.
 
@@ -24,7 +25,7 @@ class TensorLeaf:
     device: int | None = None
 
 
-@dataclass(slots=True)
+@record
 class FloatLeaf:
     """A Python float that is an input of the graph."""
 
@@ -32,7 +33,7 @@ class FloatLeaf:
     node: Node
 
 
-@dataclass(slots=True)
+@record
 class IntLeaf:
     """A Python int that is a symbolic size."""
 
@@ -40,7 +41,7 @@ class IntLeaf:
     size: sizes.Expr
 
 
-@dataclass(slots=True)
+@record
 class ObjectGuard:
     """A test of a leaf against a constant; `op` is IS, EQUAL, TYPE_IS or LACKS."""
 
@@ -49,7 +50,7 @@ class ObjectGuard:
     object: int
 
 
-@dataclass(slots=True)
+@record
 class SameGuard:
     """A test whether a leaf is the object that another leaf is."""
 
@@ -58,7 +59,7 @@ class SameGuard:
     expected: bool = True
 
 
-@dataclass(slots=True)
+@record
 class Load:
     """How a leaf beyond the arguments is found: an instruction and its operands after the leaf."""
 
@@ -70,7 +71,7 @@ class Load:
 Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | SameGuard | Load
 
 
-@dataclass(slots=True)
+@record
 class Fresh:
     """An output in new memory, or, where the call would return one, a view of an input's or another output's.
 
@@ -82,14 +83,14 @@ class Fresh:
     on_host: bool = False
 
 
-@dataclass(slots=True)
+@record
 class Same:
     """An output that is a leaf itself."""
 
     leaf: int
 
 
-@dataclass(slots=True)
+@record
 class Object:
     """An output that is a constant object."""
 
@@ -99,7 +100,7 @@ class Object:
 Output = Fresh | Same | Object
 
 
-@dataclass(slots=True)
+@record
 class Question:
     """A 0-d value of the call that decides how it goes on.
 
@@ -112,7 +113,7 @@ class Question:
     size: sizes.Expr | None = None
 
 
-@dataclass(slots=True)
+@record
 class Trace:
     """A recorded function with everything needed to call it again."""
 

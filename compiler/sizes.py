@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eagerjit.compiler.polynomials import (
     OPERATIONS,
@@ -38,6 +38,7 @@ from eagerjit.compiler.polynomials import (
     symbols,
     without_common_factors,
 )
+from eagerjit.runtime.records import record
 
 __all__ = [
     "Assumptions", "Atom", "Expr", "Guard", "Monomial", "Quotient", "Size", "active", "add", "after_recording",
@@ -47,7 +48,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Guard:
     """A fact about sizes that a trace relied on: `a == b` or `a < b` came out as `holds`, at the `source` line."""
 
@@ -121,7 +122,7 @@ def order(name: str) -> int:
     return int(name[1:])
 
 
-@dataclass
+@record
 class Assumptions:
     """The sizes of the call being traced, and what the trace took from them.
 

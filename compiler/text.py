@@ -109,9 +109,9 @@ def _short_names(files: Iterable[str]) -> dict[str, str]:
 
 # -- parsing ----------------------------------------------------------------------------------------------------------
 
-_LINE = re.compile(r"%(\w+): (\w+)\[([^\]]*)\] = (\w+)(\(.*)")
-_CODE = re.compile(r"""(?:[^'"#]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""")
-_NODE_OR_STRING = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|%(?=\w)""")
+_LINE = r"%(\w+): (\w+)\[([^\]]*)\] = (\w+)(\(.*)"
+_CODE = r"""(?:[^'"#]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*"""
+_NODE_OR_STRING = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|%(?=\w)"""
 _PREFIX = "node_"
 
 
@@ -133,7 +133,7 @@ def parse_graph(text: str) -> Graph:
 
 
 def _parse_line(graph: Graph, line: str, nodes: dict[str, Node], files: Mapping[str, str]) -> None:
-    comment = _CODE.sub("", line, count=1)
+    comment = re.sub(_CODE, "", line, count=1)
     code = line.removesuffix(comment).strip()
     if code == "return" or code.startswith("return "):
         graph.outputs = [nodes[name.strip().removeprefix("%")] for name in code[7:].split(",") if name]
@@ -154,11 +154,11 @@ def _full_source(comment: str, files: Mapping[str, str]) -> str:
 
 
 def _parse_node(code: str, nodes: Mapping[str, Node], source: str) -> tuple[str, Node]:
-    match = _LINE.fullmatch(code)
+    match = re.fullmatch(_LINE, code)
     if match is None:
         raise ValueError("expected %name: type = operation(...)")
     name, dtype, shape, operation, arguments = match.groups()
-    python = _NODE_OR_STRING.sub(lambda m: m[1] or _PREFIX, arguments)
+    python = re.sub(_NODE_OR_STRING, lambda m: m[1] or _PREFIX, arguments)
     call = ast.parse("_" + python, mode="eval").body
     if not isinstance(call, ast.Call):
         raise ValueError("expected %name: type = operation(...)")

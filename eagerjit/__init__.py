@@ -35,14 +35,14 @@ from eagerjit.tensors import creation, from_data, methods, places
 from eagerjit.tensors.making import strided
 from eagerjit.tensors.mistakes import explained_functions as _explained_functions
 from eagerjit.tensors.promotion import can_cast as _can_cast
-from eagerjit.tensors.promotion import promote_types, result_type
+from eagerjit.tensors.promotion import promote_types as _promote_types
+from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Parameter as _Parameter
 from eagerjit.tensors.tensor import Shape as Size
 from eagerjit.tensors.tensor import Storage as _Storage
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.tensors.tensor import View as _View
 from eagerjit.tensors.tensor import note_written as _note_written
-from eagerjit.tools.names import no_such_name as _no_such_name
 from eagerjit.version import __version__
 
 __all__ = [
@@ -144,7 +144,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise _no_such_name(_sys.modules[__name__], "torch", name)
+    from eagerjit.tools.names import no_such_name
+
+    raise no_such_name(_sys.modules[__name__], "torch", name)
 
 
 def _compiler_name(name: str) -> Any:
@@ -196,9 +198,14 @@ def set_num_threads(count: int) -> None:
     threads.set_num_threads(count)
 
 
-def can_cast(from_: Any, to: Any) -> Any:
+def can_cast(from_: _dtypes.DType, to: _dtypes.DType) -> Any:
     """Whether an in-place operation may store values of one dtype in a tensor of another."""
     return _can_cast(from_, to)
+
+
+def promote_types(type1: _dtypes.DType, type2: _dtypes.DType) -> Any:
+    """The smallest dtype that holds both. RuntimeError for uint64 and a signed one, which no dtype does."""
+    return _promote_types(type1, type2)
 
 
 def numel(input: Tensor) -> Any:
@@ -250,6 +257,7 @@ _functions.update(
     float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,
     short=_dtypes.int16, cfloat=_dtypes.complex64, cdouble=_dtypes.complex128, chalf=_dtypes.NAMED["complex32"],
 )  # fmt: skip
+_functions.update(can_cast=can_cast, promote_types=promote_types)
 _functions = _explained_functions(_functions, __name__)
 globals().update(_functions)
 __all__ += sorted({*_functions, *_late.HOMES, *_LAZY, *_LAZY_NAMES})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
+from eagerjit.runtime.records import as_dict
 from eagerjit.tensors.printing import joined, options, set_printoptions, values_text
 from eagerjit.tensors.tensor import Tensor
 
@@ -15,7 +15,7 @@ PRINT_OPTS = options
 
 def get_printoptions() -> dict[str, Any]:
     """How tensors print."""
-    return asdict(options)
+    return as_dict(options)
 
 
 @contextlib.contextmanager

@@ -11,11 +11,11 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.records import record
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
@@ -55,7 +55,7 @@ def _note(action: Callable[..., None], values: tuple[Any, ...]) -> None:
     tracer.notes.append((_Replay(action, len(values), numbers, fixed), tensors))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Replay:
     """An action with the tensors of a call: `numbers` are positions of those that stand for numbers."""
 

@@ -13,7 +13,7 @@ _KINDS = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
     "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
-_FORM = re.compile(r"([a-z]+)(?::(0|[1-9]\d*))?")
+_FORM = r"([a-z]+)(?::(0|[1-9]\d*))?"
 _COMPILED = {"cuda": "CUDA", "xpu": "XPU"}
 NO_ACCELERATOR = "Cannot access accelerator device when none is available."
 
@@ -46,7 +46,7 @@ class Device:
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
         if not type:
             raise RuntimeError("Device string must not be empty")
-        form = _FORM.fullmatch(type)
+        form = re.fullmatch(_FORM, type)
         if form is None:
             raise RuntimeError(f"Invalid device string: '{type}'")
         name, number = form.groups()

@@ -8,8 +8,8 @@ fused kernel. Either way the autograd graph gets one node per public operation: 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.once import lock
+from eagerjit.runtime.parameters import parameters
 from eagerjit.runtime.walking import OpFacts
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.fitting import reachable
@@ -105,10 +106,8 @@ class Op:
     ):
         self.name, self.body, self.rules, self.differentiable = name, body, rules, differentiable
         self.fused_rules = fused_rules
-        signature = inspect.signature(body)
-        self.parameters = tuple(signature.parameters)
-        self.defaults = tuple(p.default for p in signature.parameters.values())
-        self.required = sum(d is inspect.Parameter.empty for d in self.defaults)
+        given = parameters(body).together()
+        self.parameters, self.defaults, self.required = given.names, given.defaults, len(given.required)
         self.numbers = frozenset(self.parameters.index(n) for n in numbers)
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
         self.programs: dict[Any, Any] = {}
@@ -153,7 +152,7 @@ class Op:
                 raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
             bound[index] = value
         for name, value in zip(self.parameters, bound, strict=True):
-            if value is inspect.Parameter.empty:
+            if value is Parameter.empty:
                 raise TypeError(f"{self.name}() missing required argument '{name}'")
         return tuple(bound)
 

@@ -73,7 +73,7 @@ METHODS = {
 FUNCTIONS = {
     "eagerjit.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "eagerjit.ops.pooling": "avg_pool1d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices",
-    "eagerjit.ops.adaptive": "adaptive_avg_pool1d adaptive_max_pool1d",
+    "eagerjit.ops.adaptive": "adaptive_avg_pool1d",
     "eagerjit.symbols": "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
     "eagerjit.ops.shaping": "expand_copy permute_copy transpose_copy t_copy select_copy squeeze_copy unsqueeze_copy "
     "as_strided_copy diagonal_copy split_with_sizes_copy unfold_copy "
@@ -115,8 +115,8 @@ FUNCTIONS = {
     "cosine_embedding_loss cosine_similarity embedding_bag feature_alpha_dropout group_norm hinge_embedding_loss "
     "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
     "threshold_ triplet_margin_loss",
-    "eagerjit.nn.namespace_functions": "affine_grid_generator alpha_dropout_ constant_pad_nd dropout_ "
-    "feature_alpha_dropout_ grid_sampler grid_sampler_2d grid_sampler_3d gru_cell lstm_cell rnn_relu_cell "
+    "eagerjit.nn.namespace_functions": "adaptive_max_pool1d affine_grid_generator alpha_dropout_ constant_pad_nd "
+    "dropout_ feature_alpha_dropout_ grid_sampler grid_sampler_2d grid_sampler_3d gru_cell lstm_cell rnn_relu_cell "
     "rnn_tanh_cell rrelu_",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
     "eagerjit.tensors.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
@@ -141,7 +141,8 @@ _NETWORK = {
     "eagerjit.ops.padding": "pad",
     "eagerjit.ops.pooling": "avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d max_pool2d_with_indices max_pool3d_with_indices",
-    "eagerjit.ops.adaptive": "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d",
+    "eagerjit.ops.adaptive": "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d",
     "eagerjit.nn.linear_losses": "linear_cross_entropy",
     "eagerjit.nn.multihead": "multi_head_attention_forward",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "

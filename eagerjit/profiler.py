@@ -7,9 +7,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from eagerjit.runtime.records import record
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "tensorboard_trace_handler"]
 
@@ -31,7 +32,7 @@ class ProfilerAction(Enum):
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Event:
     """A range that ran: its name, and begin and end in nanoseconds."""
 
@@ -42,7 +43,7 @@ class Event:
     thread: int
 
 
-@dataclass(slots=True)
+@record
 class Average:
     """All events of one name; times in microseconds."""
 

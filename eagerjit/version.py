@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-_PATTERN = re.compile(
+_PATTERN = (
     r"v?(?P<release>\d+(?:\.\d+)*)(?:[-_.]?(?P<stage>a|b|rc)\.?(?P<number>\d*))?(?:\.?post(?P<post>\d+))?"
-    r"(?:\.?dev(?P<dev>\d*))?(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
-    re.IGNORECASE,
+    r"(?:\.?dev(?P<dev>\d*))?(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?"
 )
 
 
@@ -53,7 +52,7 @@ class TorchVersion(str):
 
 def _key(text: str) -> Any:
     """What versions are ordered by (PEP 440 without epochs), None for texts that are no versions."""
-    found = _PATTERN.fullmatch(text.strip())
+    found = re.fullmatch(_PATTERN, text.strip(), re.IGNORECASE)
     if found is None:
         return None
     release = [int(n) for n in found["release"].split(".")]

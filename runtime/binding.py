@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from eagerjit.runtime import mode
+from eagerjit.runtime.records import record
 from eagerjit.runtime.source import here
 
 
-@dataclass(slots=True)
+@record
 class Binding:
     """`tensor_types[0]` is made for outputs, the others are accepted as arguments too; subclasses are not.
 

@@ -13,7 +13,6 @@ import importlib.util
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,12 @@ from eagerjit.runtime.native import products as layout
 from eagerjit.runtime.native.library import convolutions, native, products
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY
 from eagerjit.runtime.once import once
+from eagerjit.runtime.records import record
 
 _FUNCTIONS = {"sgemm": layout.SGEMM, "dgemm": layout.DGEMM, "sgemv": layout.SGEMV, "dgemv": layout.DGEMV}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Blas:
     """A loaded BLAS: its file, how its symbols are decorated, and what it says of itself."""
 

@@ -1,6 +1,7 @@
 """The host processor: LLVM text becomes object code, object code becomes callable addresses.
 
-The only file that imports `llvmlite.binding`, on first use, so that importing eagerjit does not pay for LLVM.
+The only file that imports `llvmlite.binding`, when something is compiled: programs that have run before on a machine do
+without LLVM where this library links objects itself (`images.py`). Elsewhere LLVM links them.
 
 Compiling costs about 1.7 ms per module whatever it holds, plus some 15 µs per vector instruction: several kernels
 are best compiled as one text. Loading an object costs about 0.2 ms, and more the more objects LLVM holds beside it.
@@ -12,11 +13,12 @@ import ctypes
 import functools
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eagerjit.runtime import busy
+from eagerjit.runtime import busy, images
 from eagerjit.runtime.once import innermost, lock, once
+from eagerjit.runtime.processor import Processor, processor
 
 PASSES: dict[str, tuple[str, ...]] = {
     "quick": (),
@@ -30,7 +32,7 @@ the native runtime it gives code as fast as O2's in a quarter of the time. "quic
 selection: code half as fast in a sixth of the time of "inline"."""
 
 _names = itertools.count()
-_unloaded: list[Any] = []  # code that nobody needs any more: whoever takes the lock next gives it back to LLVM
+_unloaded: list[Any] = []  # code that nobody needs any more: whoever takes the lock next gives it back
 
 
 @functools.partial(once, lock=innermost)
@@ -43,16 +45,27 @@ def _binding() -> Any:
     return binding
 
 
-@functools.cache
+def _asked() -> Processor:
+    binding = _binding()
+    features = sorted(name for name, present in binding.get_host_cpu_features().items() if present)
+    version = ".".join(map(str, binding.llvm_version_info))
+    return Processor(version, binding.get_default_triple(), binding.get_host_cpu_name(), tuple(features))
+
+
+@functools.partial(once, lock=innermost)
+def _host() -> Processor:
+    return processor(_asked)
+
+
 def cpu_name() -> str:
     """LLVM's name of the host processor, such as "znver5"."""
-    return str(_binding().get_host_cpu_name())
+    return _host().name
 
 
 @functools.cache
 def features() -> frozenset[str]:
     """Instruction set extensions the processor and the operating system support, in LLVM's names."""
-    return frozenset(name for name, present in _binding().get_host_cpu_features().items() if present)
+    return frozenset(_host().features)
 
 
 @functools.cache
@@ -70,9 +83,8 @@ def vector_width_bits() -> int:
 @functools.cache
 def target_key() -> str:
     """All that object code depends on besides its text: versions, processor, features."""
-    binding = _binding()
-    llvm = ".".join(map(str, binding.llvm_version_info))
-    return f"llvm={llvm} {binding.get_default_triple()} cpu={cpu_name()} {','.join(sorted(features()))}{_tuning()}"
+    host = _host()
+    return f"llvm={host.llvm} {host.triple} cpu={host.name} {','.join(host.features)}{_tuning()}"
 
 
 def _tuning() -> str:
@@ -158,15 +170,27 @@ def _linker(number: int) -> Any:
 class LoadedObject:
     """Machine code in memory; its addresses are valid as long as this object lives."""
 
-    __slots__ = ("__weakref__", "_addresses", "_linker", "_name", "_trackers")
+    __slots__ = ("__weakref__", "_addresses", "_give_back")
 
-    def __init__(self, linker: Any, name: str, tracker: Any, addresses: dict[str, int]):
-        self._linker, self._name = linker, name
-        self._trackers = [tracker]
-        self._addresses = addresses
+    def __init__(self, addresses: dict[str, int], give_back: Callable[[], None]):
+        self._addresses, self._give_back = addresses, give_back
 
     def __del__(self, unloaded: list[Any] = _unloaded) -> None:
-        unloaded.append((self._trackers, self._linker))
+        unloaded.append(self._give_back)
+
+    def address(self, name: str) -> int:
+        """The address of what the object defines or was given; KeyError if that is none such."""
+        return self._addresses[name]
+
+
+class _LinkedByLLVM(LoadedObject):
+    """Objects that LLVM has linked, which finds an address when it is asked for."""
+
+    __slots__ = ("_linker", "_name", "_trackers")
+
+    def __init__(self, linker: Any, name: str, tracker: Any, addresses: dict[str, int]):
+        self._linker, self._name, self._trackers = linker, name, [tracker]
+        super().__init__(addresses, functools.partial(_give_back_to_llvm, self._trackers, linker))
 
     def address(self, name: str) -> int:
         """The address of a function or global variable the object defines; KeyError if it defines none such."""
@@ -183,26 +207,56 @@ class LoadedObject:
         return self._addresses[name]
 
 
+def _give_back() -> None:
+    while _unloaded:
+        _unloaded.pop()()
+
+
+def linked(*objects: bytes) -> list[bytes]:
+    """What stands for objects and loads sooner: one image, or the objects themselves where none can be linked."""
+    return [images.link(*objects)] if images.SUPPORTED else [*objects]
+
+
 def load_object(
     *data: bytes, symbols: Mapping[str, int] | None = None, exported: Sequence[str] = ()
 ) -> LoadedObject:
-    """Links object code. What it lacks comes from `symbols` (of which it defines none), then from this process (libc,
-    libm, CPython). The addresses of what is `exported` are found at once, those of all else when they are asked for."""
+    """Loads objects or what they were `linked` to. What they lack comes from `symbols` (of which they define none),
+    then from this process (libc, libm, CPython). What is `exported` they have to define."""
+    if not images.SUPPORTED:
+        return _linked_by_llvm(data, symbols or {}, exported)
+    ready = [one for one in data if one.startswith(images.MARK)]
+    if len(ready) < len(data):
+        ready.append(images.link(*(one for one in data if one not in ready)))
+    with lock:
+        _give_back()
+        loaded = images.load(ready, symbols or {})
+    addresses = dict(symbols or {})
+    addresses |= {name: image.base + place for image in loaded for name, place in image.symbols.items()}
+    if missing := [name for name in exported if name not in addresses]:
+        raise RuntimeError(f"machine code does not define {', '.join(missing)}")
+    return LoadedObject(addresses, functools.partial(images.unload, loaded))
+
+
+def _give_back_to_llvm(trackers: list[Any], linker: Any) -> None:
+    trackers.clear()
+
+
+def _linked_by_llvm(data: Sequence[bytes], symbols: Mapping[str, int], exported: Sequence[str]) -> LoadedObject:
     binding = _binding()
     with lock:
-        _unloaded.clear()
+        _give_back()
         number = next(_names)
         name, linker = f"object{number}", _linker(number // _AT_A_LINKER)
         builder = binding.JITLibraryBuilder()
         for one in data:
             builder.add_object_img(one)
         builder.add_current_process()
-        for symbol, address in (symbols or {}).items():
+        for symbol, address in symbols.items():
             builder.import_symbol(symbol, address)
         for symbol in exported:
             builder.export_symbol(symbol)
         tracker = builder.link(linker, name)
-        return LoadedObject(linker, name, tracker, {symbol: tracker[symbol] for symbol in exported})
+        return _LinkedByLLVM(linker, name, tracker, {symbol: tracker[symbol] for symbol in exported})
 
 
 def callable_at(address: int, result: Any, *arguments: Any) -> Any:

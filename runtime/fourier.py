@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from eagerjit.runtime.native import fourier as layout
 from eagerjit.runtime.native import fourier_calls
 from eagerjit.runtime.native.fourier_code import HALF, RADICES
 from eagerjit.runtime.native.library import routine
+from eagerjit.runtime.records import record
 
 LONGEST = 1 << 22
 """Numbers of a line at most: factors for all of them are kept."""
@@ -29,7 +29,7 @@ LONG = 2048
 COMPLEX, REAL = layout.COMPLEX, layout.REAL
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Side:
     """Numbers of lines in memory: what they are, how many there are of a line, and how far apart things are."""
 
@@ -153,7 +153,7 @@ def _native() -> Any:
     return routine("fourier").function("fourier", ctypes.c_int64, ctypes.c_void_p)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Stages:
     """A row of words for each stage, and the roots of 1 that they point to."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter, signature
 from typing import Any
 
 from eagerjit.runtime import layout
@@ -12,6 +11,7 @@ from eagerjit.runtime.binding import bound
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.native.operators import MAX_PARAMETERS, OTHER
 from eagerjit.runtime.once import lock
+from eagerjit.runtime.parameters import parameters
 
 MOST_NUMBERS = 6
 """Numbers given one by one that native code looks at."""
@@ -32,11 +32,11 @@ class Planned(OpCall):
     __slots__ = ()
 
     def __init__(self, plan: Callable[..., Plan], called: Callable[..., Any] | None = None):
-        given = list(signature(plan).parameters.values())
-        self._named = len(given) - (given[-1].kind is Parameter.VAR_POSITIONAL)
-        described = [(p.name, p.default) for p in given[: self._named]]
-        described += [(f"{given[-1].name}{i}", None) for i in range(MOST_NUMBERS) if self._named < len(given)]
-        names, defaults = zip(*described, strict=True)
+        names, defaults, more, _ = parameters(plan)
+        self._named = len(names)
+        if more:
+            names += tuple([f"{more}{i}" for i in range(MOST_NUMBERS)])
+            defaults += (None,) * MOST_NUMBERS
         super().__init__(plan.__name__, called or self._call, self._learn, names, defaults)
         self.__doc__, self.__module__, self.__wrapped__ = plan.__doc__, plan.__module__, plan
         self._plan = plan

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Any
+
+from eagerjit.runtime.records import record
 
 
 class Op(IntEnum):
@@ -127,7 +129,7 @@ class LinAlgError(RuntimeError):
     """A matrix does not have what was asked for: it is singular, not positive-definite, ..."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Failure:
     """What a kernel's non-zero status raises: an exception class by name and its message.
 
@@ -149,7 +151,7 @@ class Failure:
         return self.exception_class(self.message if self.slot < 0 else self.message % slots[self.slot])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class HostCall:
     """A call of a Python function with parts of the Program's memory (`runtime/host.py` runs it).
 
@@ -186,7 +188,7 @@ def flat_words(instructions: Sequence[tuple[int, ...]]) -> list[int]:
     return out
 
 
-@dataclass(slots=True)
+@record
 class Program:
     """Instructions of one compiled call with the sizes of its tables; `objects` are bound when it is loaded."""
 

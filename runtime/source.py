@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import warnings
 from types import CodeType, FrameType
 
@@ -17,7 +16,7 @@ import numpy as np
 Place = tuple[CodeType, int]
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES = (
     *(root + os.sep for root in {_PACKAGE, os.path.realpath(_PACKAGE), os.path.dirname(np.__file__)}),
     "<string>",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter, signature
 from typing import Any
 
 from eagerjit.runtime import layout
 from eagerjit.runtime.entry import OpCall
+from eagerjit.runtime.parameters import parameters
 
 RESHAPE, PERMUTE, EXPAND = 1, 2, 3  # any number of sizes or dimensions, or one sequence of them
 TRANSPOSE, REVERSE, UNSQUEEZE, SQUEEZE, FLATTEN, DETACH = 4, 5, 6, 7, 8, 9
@@ -26,9 +26,8 @@ class ViewCall(OpCall):
     __slots__ = ()
 
     def __init__(self, kind: int, function: Callable[..., Any], ops: tuple[Any, ...] | None):
-        given = signature(function).parameters.values()
-        named = [p for p in given if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
-        super().__init__(function.__name__, function, ops, [p.name for p in named], [p.default for p in named])
+        taken = parameters(function)
+        super().__init__(function.__name__, function, ops, taken.names, taken.defaults)
         self.__doc__, self.__wrapped__ = function.__doc__, function
         self._kind = kind
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eagerjit.compiler.codegen.builder import BITS, FLOATS, SIGNED, Builder, Value
 from eagerjit.compiler.codegen.cast import cast, literal
 from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.scalar import apply
+from eagerjit.runtime.records import record
 
 INF = float("inf")
 COMBINE = {"add": "add", "mul": "mul", "maximum": "maximum", "minimum": "minimum", "and": "and", "or": "or"}
 EXTREMES = ("argmax", "argmin")
 
 
-@dataclass(slots=True)
+@record
 class Accumulator:
     """`lanes` 0: one running scalar. `folds`: its lanes partition the elements, and finishing combines them.
 

@@ -8,12 +8,12 @@ element of each at a time. An accumulator, whose lanes are elements of the loop,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import BITS
 from eagerjit.compiler.codegen.math import BINARY, UNARY
 from eagerjit.compiler.codegen.transpose import wrapping
 from eagerjit.compiler.loops import LANES, Accumulate, Check, Finish, Index, Init, Let, Load, Loop, Stmt, Store, walk
+from eagerjit.runtime.records import record
 
 _LINE = 64
 """Bytes of a cache line: what one step of a loop reads."""
@@ -30,7 +30,7 @@ DEAR = frozenset(UNARY) | frozenset(BINARY)
 _KINDS = (Let, Load, Store, Init, Accumulate, Finish, Check, Loop)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Plan:
     """How many tasks run together, and the `rem` and `floordiv` statements that number them over dimensions.
 

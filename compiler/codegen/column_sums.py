@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from eagerjit.compiler.codegen import accumulate as acc
 from eagerjit.compiler.codegen import columns, transpose
@@ -13,6 +12,7 @@ from eagerjit.compiler.codegen.cast import memory_dtype
 from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.vector_loops import VectorLoops
 from eagerjit.compiler.loops import Index, Load, Loop, Param, Stmt
+from eagerjit.runtime.records import replace
 
 
 class ColumnSums(VectorLoops):

@@ -8,11 +8,10 @@ column, squares of it are turned in registers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eagerjit.compiler.codegen.builder import BITS
 from eagerjit.compiler.codegen.transpose import crosses
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
+from eagerjit.runtime.records import record
 
 MOST = 31
 """Columns at most: with more of them rows are better read as they lie, a few beside each other."""
@@ -21,7 +20,7 @@ ROWS = 8
 """How many are read beside each other then."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Plan:
     """The statements of a row, its vector loop, and what that adds to: memory, by its loads and stores.
 

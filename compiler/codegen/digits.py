@@ -8,14 +8,14 @@ the one before it up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from eagerjit.compiler.codegen import integer
 from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.loops import Let, Loop
+from eagerjit.runtime.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Digit:
     """A size, and the names that `rem` and `floordiv` by it have in the loop, if they are asked for."""
 
@@ -24,7 +24,7 @@ class Digit:
     above: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Digits:
     """The indices of a task, last dimension first. A state holds them all, and what the last division leaves."""
 

@@ -7,8 +7,6 @@ is polynomials from a table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.codegen.numeric import (
     at_least,
@@ -24,9 +22,10 @@ from eagerjit.compiler.codegen.numeric import (
 )  # fmt: skip
 from eagerjit.compiler.codegen.piecewise import odd_function
 from eagerjit.compiler.codegen.piecewise_tables import TANH
+from eagerjit.runtime.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class _Format:
     """ln(2) as a sum of two; (exp(r)-1-r)/r^2 for relative error in exp and in exp-1; range of exp."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from eagerjit.compiler.codegen import incomplete_gamma, integer, rejection
 from eagerjit.compiler.codegen.builder import FLOATS, Builder, Value
@@ -17,13 +16,14 @@ from eagerjit.compiler.codegen.cast import (
     to_memory,
 )  # fmt: skip
 from eagerjit.compiler.codegen.math import BINARY, UNARY
+from eagerjit.runtime.records import record
 
 BOOL, INT, FLOAT = "bool", "int", "float"
 Number = int | float | bool | None
 ANY = frozenset((BOOL, INT, FLOAT))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class ScalarOp:
     """`result` is "same" (the arguments' dtype), "bool" or "declared" (by the Let); `kinds` are the dtypes it takes.
 

@@ -10,10 +10,10 @@ the stack, and each task's vector body finds its lanes there. Tasks may also be 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import BITS, Value
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
+from eagerjit.runtime.records import record
 
 LINES, FEW = 4, 5
 """Lines beside each other that are read for loops of so few statements: to get at a page takes longer than to read.
@@ -23,7 +23,7 @@ LINE, PERIOD = 512, 8192
 """Bits of a cache line, and of memory after which lines share places in a cache: of few lines there is room for all."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Plan:
     """How a loop over tasks runs in blocks: its `rem` and `floordiv` statements, the loads to transpose.
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eagerjit.compiler.affine import Affine
 from eagerjit.runtime.dtypes import REAL_OF
+from eagerjit.runtime.records import record
 
 PARTS = {complex_.short: real.short for complex_, real in REAL_OF.items()}
 """What the parts of complex numbers are."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Access:
     """A load or store before its address is written out: `into` is a value's name, or None for a store of `value`.
 
@@ -26,7 +25,7 @@ class Access:
     second: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Position:
     """An affine function of the loop variables as an i64 value."""
 
@@ -34,7 +33,7 @@ class Position:
     place: Affine
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Indexed:
     """A load (or a store of `value`) at an affine address plus a computed index times a stride."""
 

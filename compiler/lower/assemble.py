@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import without_ones
@@ -32,9 +31,10 @@ from eagerjit.compiler.ops import linear, routines, sparse
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
 from eagerjit.runtime.program import Failure, Op, Program
+from eagerjit.runtime.records import record, replace
 
 
-@dataclass(slots=True)
+@record
 class Compiled:
     """A Program with everything that explains it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from eagerjit.compiler import loops, sizes
@@ -11,6 +11,7 @@ from eagerjit.compiler.affine import Affine
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.accesses import Access, Indexed, Position
 from eagerjit.compiler.lower.emit import Amount, Argument, Emitter, Temporary
+from eagerjit.runtime.records import record
 
 BLOCK = 8192
 """Elements per task of a flat loop."""
@@ -20,7 +21,7 @@ COLUMNS = 256
 """Columns that one task of a row scatter covers."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Blocking:
     """How loops are cut: by default as the order of sums on the CPU fixes it, on the GPU as programs fill the device.
 
@@ -66,7 +67,7 @@ GPU = Blocking(
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 
 
-@dataclass(slots=True)
+@record
 class Built:
     """A kernel with what its parameters stand for and how it is launched: all sizes are expressions."""
 
@@ -80,7 +81,7 @@ class Built:
     temporaries: dict[Temporary, sizes.Expr] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@record
 class Loops:
     """The loop variables of a kernel after merging: per class its variables, all of one side of the row split."""
 

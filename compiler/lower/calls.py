@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -13,9 +12,10 @@ from eagerjit.compiler.lower.emit import Pointer
 from eagerjit.compiler.ops.host import NUMBER, TENSOR
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.program import HostCall
+from eagerjit.runtime.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class RoutineCall:
     """A native routine's name, the words after the addresses of its inputs and result, and what it says of itself."""
 

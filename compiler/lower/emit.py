@@ -17,11 +17,12 @@ from eagerjit.compiler.lower.accesses import PARTS, Access, Indexed, Position, p
 from eagerjit.compiler.lower.groups import Group, is_inline, reached
 from eagerjit.compiler.lower.prepare import watched
 from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.runtime.records import record
 
 HEAD, ROW, BODY = 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Pointer:
     """A parameter: the memory that holds a node, from an element offset on."""
 
@@ -29,7 +30,7 @@ class Pointer:
     offset: sizes.Expr = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Temporary:
     """A parameter: memory of the program that no node stands for, such as partial sums."""
 
@@ -37,7 +38,7 @@ class Temporary:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Scratch:
     """A parameter: one row of the thread's scratch memory."""
 
@@ -46,14 +47,14 @@ class Scratch:
     offset: sizes.Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Number:
     """A parameter: a Python float of the call."""
 
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Amount:
     """A parameter: a size."""
 

@@ -5,11 +5,12 @@ A loss that picks one of a row's log probabilities reads one score, the row's ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import indexing, views
+from eagerjit.runtime.records import record
 
 MOST_NODES, MOST_LEAVES = 12, 2
 """Operations that are computed for picked elements, and values in memory that they pick from, at most."""
@@ -17,7 +18,7 @@ IN_MEMORY = ("argument", "linear", "index", "host", "routine")
 """Families whose results lie in memory anyway."""
 
 
-@dataclass(slots=True)
+@record
 class Picked:
     """The operations on picked elements, as far as they are made."""
 

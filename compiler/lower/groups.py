@@ -11,7 +11,7 @@ A group's loops run over `dims` (sizes above 1, outermost first). Its nodes are
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import ZERO, Map, broadcast_map, identity_map, refine, without_ones
@@ -20,12 +20,13 @@ from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import indexing
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.shapes import Shape
+from eagerjit.runtime.records import record
 
 MEMORY = ("argument", "host", "routine")
 """Families whose results lie in memory, and are of no kernel that could compute more."""
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False)
 class Group:
     """One kernel in the making.
 
@@ -112,7 +113,7 @@ class Group:
         return identity_map(shape, self.dims[: self.split()])
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False)
 class Library:
     """A step that is not a loop nest of ours: a matrix product, a routine of the runtime."""
 
@@ -121,7 +122,7 @@ class Library:
     needs: int = 0
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False)
 class Region:
     """A step that writes one result in parts: concatenation, scatter, slices replaced."""
 
@@ -130,7 +131,7 @@ class Region:
     needs: int = 0
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False)
 class HostStep:
     """A step that calls a Python function: nodes that are results of one call."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eagerjit.compiler import sizes
+from eagerjit.runtime.records import record
 
 ALIGNMENT = 64
 MOST_SHOWN = 40
@@ -22,7 +23,7 @@ def aligned(size: sizes.Expr) -> sizes.Expr:
     return sizes.mul(sizes.floordiv(sizes.add(size, ALIGNMENT - 1), ALIGNMENT), ALIGNMENT)
 
 
-@dataclass(slots=True)
+@record
 class Block:
     """A piece of an arena and what has used it: (name, first step, last step)."""
 
@@ -33,7 +34,7 @@ class Block:
     uses: list[tuple[str, int, int]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@record
 class Request:
     """Memory that one result needs, from the step that makes it to the last that reads it."""
 
@@ -45,7 +46,7 @@ class Request:
     """The phase from which on the size is known."""
 
 
-@dataclass(slots=True)
+@record
 class Plan:
     """The arenas: their blocks, their sizes in bytes by phase, and every request's block."""
 
@@ -69,7 +70,7 @@ def _bytes(size: sizes.Expr) -> str:
     return f"{number} bytes" if isinstance(size, int) or len(text) > MOST_SHOWN else f"{number} bytes = {text}"
 
 
-@dataclass(slots=True)
+@record
 class _Phase:
     """The blocks of a phase by their sizes, and these in order."""
 

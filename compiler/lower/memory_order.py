@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -23,6 +22,7 @@ from eagerjit.compiler.ops import elementwise, views
 from eagerjit.compiler.passes.dead import may_raise, remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
+from eagerjit.runtime.records import replace
 
 SMALL = 4096
 """Elements of a value that stays in a cache in any order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
@@ -17,9 +17,10 @@ from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.runtime.dtypes import BY_SHORT
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import record
 
 
-@dataclass(slots=True)
+@record
 class Work:
     """One instruction to come: a kernel, or a call that computes `results`."""
 

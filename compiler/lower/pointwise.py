@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address
@@ -14,9 +13,10 @@ from eagerjit.compiler.lower.build import Blocking, Built, Writer, blocks_of, me
 from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.shapes import Shape
+from eagerjit.runtime.records import record
 
 
-@dataclass(slots=True)
+@record
 class Target:
     """Where a value goes: memory, strides per dimension of the value, offset."""
 

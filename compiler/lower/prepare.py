@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from eagerjit.compiler.ir import Graph, Node, TensorType, rebuild
@@ -17,6 +16,7 @@ from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.records import replace
 
 CONTIGUOUS = ("host", "routine")
 """Families whose inputs lie in row-major order, as those of convolutions do."""

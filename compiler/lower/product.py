@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
@@ -12,6 +10,7 @@ from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
 from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands, spatial
 from eagerjit.compiler.ops.declare import TABLE
 from eagerjit.compiler.shapes import Shape, contiguous_strides
+from eagerjit.runtime.records import replace
 
 HALVES = ("f16", "bf16")
 BESIDE = 16

@@ -7,7 +7,6 @@ the scores, which are in memory anyway, and of two numbers per row: no kernel ha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import refine, without_ones
@@ -19,6 +18,7 @@ from eagerjit.compiler.lower.schedule import MAX_COST, Scheduler
 from eagerjit.compiler.ops import views
 from eagerjit.compiler.passes.dead import may_raise, remove_dead
 from eagerjit.compiler.signature import Trace
+from eagerjit.runtime.records import record, replace
 
 OPERATIONS = 10
 """Scalar operations that a GPU does in the time that its memory takes for a byte."""
@@ -30,7 +30,7 @@ MOST_NODES = 64
 """Nodes above a value that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Way:
     """How a kernel gets at a value: what it reads from memory, and what it computes of that."""
 

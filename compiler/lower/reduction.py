@@ -8,7 +8,7 @@ Chunk sizes and orders are fixed numbers: a result depends on the extents alone,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from eagerjit.compiler import loops, sizes
@@ -20,6 +20,7 @@ from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures,
 from eagerjit.compiler.lower.groups import Group, is_inline
 from eagerjit.compiler.lower.pointwise import cost_of
 from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.runtime.records import record
 
 RECOMPUTE = 8
 """Values cheaper than this many operations are computed again in a later phase rather than kept."""
@@ -28,7 +29,7 @@ TOGETHER = 256
 elements."""
 
 
-@dataclass(slots=True)
+@record
 class Reduced:
     """A reduction along the row: its accumulator's operation and the name of its result."""
 
@@ -39,7 +40,7 @@ class Reduced:
     result_dtype: str
 
 
-@dataclass(slots=True)
+@record
 class Phase:
     """One pass over the row."""
 
@@ -47,7 +48,7 @@ class Phase:
     reduced: list[Reduced] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@record
 class ColumnStep:
     """Adds a value to its column's partial result."""
 

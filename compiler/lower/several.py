@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
 from eagerjit.compiler.lower.placement import Work
+from eagerjit.runtime.records import record, replace
 
 MOST_PARAMS = 400
 """Arguments of a kernel at most: a launch takes 4096 bytes of them."""
@@ -17,7 +17,7 @@ MOST_BETWEEN = 16
 """Other kernels at most that equal ones are looked for behind."""
 
 
-@dataclass(slots=True)
+@record
 class Part:
     """One piece of work: the memory that it writes and all that it uses; where it may be joined its kernel, and what
     those that join it have in common."""

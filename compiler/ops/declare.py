@@ -8,12 +8,13 @@ they are given: on real tensors they compute, on traced tensors they record.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import TensorType
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.records import record
 
 TABLE: dict[str, Primitive] = {}
 """Every primitive by name."""
@@ -21,7 +22,7 @@ TABLE: dict[str, Primitive] = {}
 Derivative = Callable[..., Any] | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Primitive:
     """One operation of the Graph IR.
 

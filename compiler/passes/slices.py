@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, rebuild
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.compiler.passes.simplify import is_number, with_inputs
+from eagerjit.runtime.records import record
 
 
-@dataclass(slots=True)
+@record
 class Run:
     """Slices of zeros that are added, and how much of their dimension they take together."""
 

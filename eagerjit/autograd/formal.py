@@ -5,15 +5,15 @@ gradient and of what says where the input is positive: its own gradient for the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.autograd.expansion import current
 from eagerjit.autograd.node import GradNode, edge, record
+from eagerjit.runtime import records
 from eagerjit.tensors.tensor import Tensor
 
 
-@dataclass(frozen=True)
+@records.record(frozen=True)
 class Formal:
     """How the gradients of an op depend on its arguments beside their values.
 
@@ -46,7 +46,7 @@ class Formal:
         return tied
 
 
-@dataclass(frozen=True)
+@records.record(frozen=True)
 class _Tie:
     """Stands on the tape for what hands on a gradient, and gives what that depends on zeros."""
 

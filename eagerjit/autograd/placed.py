@@ -8,20 +8,20 @@ of this there is none but in the first slice, and no more once zero has been add
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eagerjit.autograd.accumulation import borrowed
 from eagerjit.autograd.node import GradNode
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 FEW = 4096
 """Elements of a tensor up to which sums are as quick."""
 
 
-@dataclass(slots=True)
+@record
 class Sum:
     """What slices from `start` to `stop` along a dimension have been added to; the first while it is the only one."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from eagerjit.autograd import engine
@@ -11,10 +11,11 @@ from eagerjit.autograd.function import Context
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.autograd.reads import Reader, reader_of
 from eagerjit.compiler.ir import Node
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Saved:
     """A value that an operation saved: the call's result number `result`, or its tensor at `leaf`.
 

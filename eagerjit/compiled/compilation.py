@@ -6,7 +6,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import debug
@@ -30,6 +30,7 @@ from eagerjit.compiler.unify import equal_products, replacements, unify
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.program import Program
+from eagerjit.runtime.records import record, replace
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # what lowers and emits is imported by the first call that no
     from eagerjit.compiler.lower.assemble import Compiled
 
 
-@dataclass
+@record
 class Report:
     """What compiling a call produced, for inspection: the graph as traced and as compiled, kernels, plan and times."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +18,14 @@ from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.runtime.mode import GRAD_OFF
+from eagerjit.runtime.records import record
 
 if TYPE_CHECKING:
     from eagerjit.compiled.compilation import Report
     from eagerjit.compiled.variants import Variant
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class KernelReport:
     """One launch: the kernel, the user's lines it computes, and why its first node did not join another kernel."""
 

@@ -9,7 +9,6 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ from eagerjit.compiler.signature import Trace
 from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import record
 
 GpuKernel = TritonKernel | ProductKernel | StatementKernel[Any]
 STATEMENT_KERNELS: dict[type, type[StatementKernel[Any]]] = {
@@ -171,7 +171,7 @@ def target() -> int | None:
     return int(number)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class GpuKernelReport:
     """One launch on a GPU of compute capability `architecture`, for the sizes of the recorded call."""
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.once import lock
+from eagerjit.runtime.records import replace
 
 if TYPE_CHECKING:
     from eagerjit.compiler.loops import Kernel
@@ -66,7 +66,8 @@ def machine_code(kernels: Sequence[Kernel], earlier: Callable[[], Code | None] =
             objects, missing = _found(wanted)
     if missing:
         text = emit_module([replace(wanted[name], name=name) for name in missing], width)
-        objects.append(Object(cpu.compile_text(text), tuple(missing)))
+        (code,) = cpu.linked(cpu.compile_text(text))
+        objects.append(Object(code, tuple(missing)))
         _keep(objects[-1:])
     places = {name: (i, j) for i, one in enumerate(objects) for j, name in enumerate(one.symbols)}
     return Code(tuple(objects), tuple(places[name] for name in names))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from eagerjit.runtime.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Options:
     """How a function is compiled; see `jit`."""
 

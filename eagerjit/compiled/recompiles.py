@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import pytree
@@ -14,13 +14,14 @@ from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGua
 from eagerjit.runtime import log
 from eagerjit.runtime.mode import GRAD_OFF
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import record
 from eagerjit.runtime.source import warn
 
 if TYPE_CHECKING:
     from eagerjit.compiled.variants import Variant
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Recompile:
     """What changed, from what, to what, and the user's line that read it."""
 
@@ -34,7 +35,7 @@ class Recompile:
         return f"{self.what} was {self.old}, is {self.new}{where}"
 
 
-@dataclass(slots=True)
+@record
 class CacheInfo:
     """What a jitted function has done: versions compiled, calls that Python saw them serve, and why it recompiled."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from array import array
 from functools import cache as once
-from pathlib import Path
 from typing import Any
 
 import eagerjit.compiler
@@ -14,7 +13,7 @@ from eagerjit.compiled import machine_code
 from eagerjit.compiled.machine_code import MANY, Code, Object
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.compiler.text import graph_key
-from eagerjit.runtime import cache, cpu
+from eagerjit.runtime import cache, cpu, sources
 from eagerjit.runtime.program import Failure, HostCall, Program
 
 KIND, LATEST = "program", "latest"
@@ -23,9 +22,8 @@ KIND, LATEST = "program", "latest"
 @once
 def _compiler() -> str:
     """A digest of the sources of the compiler, and of what says how programs and their code are kept."""
-    root = Path(next(iter(eagerjit.compiler.__path__)))
-    kept = [Path(str(module.__file__)) for module in (machine_code, runtime.program)]
-    return cache.content_key(*(path.read_bytes() for path in (*sorted(root.rglob("*.py")), Path(__file__), *kept)))
+    kept = [str(module.__file__) for module in (machine_code, runtime.program, runtime.images)]
+    return sources.digest([*sources.modules_below(next(iter(eagerjit.compiler.__path__))), __file__, *kept])
 
 
 def program_key(trace: Trace) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,14 @@ from eagerjit.compiler.signature import Fresh, Load, TensorLeaf, Trace
 from eagerjit.compiler.unify import unify
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 REFERENCE_ULPS = 64.0
 """How far a kernel may be from NumPy, in units of the last place of the largest value among operands and result."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Divergence:
     """One operation whose results differ: which computations, the user's line, and by how much at the worst element."""
 
@@ -47,7 +48,7 @@ class Divergence:
         )
 
 
-@dataclass(slots=True)
+@record
 class Verification:
     """What `verify` found: divergences in the order of the operations, and how far each operation is from NumPy."""
 

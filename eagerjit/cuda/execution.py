@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,6 +25,7 @@ from eagerjit.runtime.gpu.graphed import GraphedExecutable
 from eagerjit.runtime.gpu.launch import Kernel, added
 from eagerjit.runtime.gpu.memory import fill_words
 from eagerjit.runtime.gpu.precision import precision
+from eagerjit.runtime.records import record, replace
 
 Compile = Callable[[Launch, Device], Kernel]
 HIDDEN = ("tasks", "status", "tables", "partials", "counters")
@@ -69,7 +69,7 @@ def tables(device: Device) -> int:
     return int(_tables[device].ctypes.data)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Prepared:
     """A kernel as it is launched on some sizes: `picks` says which of all words are its arguments.
 

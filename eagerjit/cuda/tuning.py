@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
 
 from eagerjit.compiler.codegen.triton.product import ProductKernel
 from eagerjit.compiler.codegen.triton.source import Launch
@@ -17,6 +16,7 @@ from eagerjit.compiler.loops import Load, Store, walk
 from eagerjit.runtime import cache
 from eagerjit.runtime.gpu.event import Event
 from eagerjit.runtime.gpu.stream import Stream
+from eagerjit.runtime.records import as_dict
 
 TRIED, REPEATS = 8, 3
 """Tiles that are tried, the cheapest by the model, and times that each is run."""
@@ -50,7 +50,7 @@ def tile(
             tried = ranked(*shape, architecture, TRIED)
             times = [seconds(kernel.launch(tasks, sizes, architecture, t)) for t in tried]
             _found[known] = tried[times.index(min(times))]
-            cache.put("tile", key, json.dumps(astuple(_found[known])).encode())
+            cache.put("tile", key, json.dumps([*as_dict(_found[known]).values()]).encode())
     return _found.get(known)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
@@ -27,6 +26,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.snapshots import Snapshots
 from eagerjit.recording.traced_texts import tied
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.ages import Ages
 from eagerjit.watching.containers import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer
     from eagerjit.recording.varying import Varying
 
-@dataclass(slots=True)
+@record
 class Operation:
     """One change: `apply(target, *arguments)`. The target is an object from outside, or the Path of an argument."""
 

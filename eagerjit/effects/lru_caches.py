@@ -20,6 +20,7 @@ from eagerjit.devices import Device
 from eagerjit.guards.comparing import has_text, text_of
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Shape
 from eagerjit.watching.containers import containers_in
 
@@ -104,7 +105,7 @@ def places_of(symbols: set[str], bindings: Sequence[Any], n_arguments: int) -> l
     return [found[name] for name in sorted(symbols)] if symbols <= found.keys() else None
 
 
-@dataclass(slots=True)
+@record
 class _Known:
     """A call with given numbers: its arguments, where its result is kept, what that should be; the entry found there
     last, with its result."""
@@ -169,7 +170,7 @@ class KeptCall:
         return known
 
 
-@dataclass(slots=True)
+@record
 class Raised:
     """What a function has raised in the place of a result."""
 

@@ -23,6 +23,7 @@ from eagerjit.effects.lru_caches import Remembering
 from eagerjit.effects.world_calls import asked_of, containers_of, draws, is_harmless, method, sources_of, takes_items
 from eagerjit.recording.leaves import flatten_call, key_of
 from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.records import record
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
@@ -31,7 +32,7 @@ ONE = flatten_call((0.0,), {})[0]
 """The structure of an answer that is a leaf."""
 
 
-@dataclass(slots=True)
+@record
 class Answer:
     """What the world said: the method `name` of `owner` was called, and gave a value or raised an error.
 
@@ -196,7 +197,7 @@ def follow(
     return None if len(call.heard) == len(inquiries) else False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Number:
     """An argument that is a number of the call; `kind` is its class where NumPy has it."""
 

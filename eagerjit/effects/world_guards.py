@@ -6,7 +6,6 @@ A call that finds something else may never come to the questions of this version
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import replace
 from typing import Any
 
 from eagerjit.compiled.compilation import executable_of
@@ -15,6 +14,7 @@ from eagerjit.compiler.ir import Graph
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, SameGuard, TensorLeaf, Trace
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import replace
 from eagerjit.state import set_tracer
 
 

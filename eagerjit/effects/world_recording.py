@@ -6,7 +6,6 @@ import datetime
 import enum
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from eagerjit import pytree
@@ -32,6 +31,7 @@ from eagerjit.recording.rebuilding import paths_of
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import replace
 from eagerjit.state import set_tracer, state, untraced
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.containers import CONTAINERS

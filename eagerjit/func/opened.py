@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.guards.comparing import is_library_name
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 
 Key = Any
@@ -54,7 +55,7 @@ def transform_of(function: Any) -> Transform | None:
     return vars(function).get("_transform")
 
 
-@dataclass(slots=True)
+@record
 class Opened:
     """What a function was taken apart to: a key, what lies in its closures, and the cells where that lies."""
 

@@ -6,7 +6,7 @@ import array
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.pytree import LEAF, LEAVES, is_its_fields
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.slots import part_of
@@ -75,7 +76,7 @@ def copied(value: Any, whole: bool = True) -> Any:
     return made_like(value, keys, [copied(part_of(value, key), False) for key in keys])
 
 
-@dataclass(slots=True)
+@record
 class Form:
     """What was met in taking values apart: containers and tensors by their ids, and whether all could be."""
 

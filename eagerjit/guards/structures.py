@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.guards.comparing import has_state
 from eagerjit.guards.held import Held, held_by
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.records import record
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
 
 
-@dataclass(slots=True)
+@record
 class Structure:
     """Modules and optimizers that a trace went through and defaults, as they were: checked when the epoch has moved."""
 

@@ -6,12 +6,18 @@ from typing import Any
 
 from eagerjit.nn.activation_functions import rrelu
 from eagerjit.nn.dropouts import alpha_dropout, dropout, feature_alpha_dropout
+from eagerjit.ops import adaptive
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.padding import pad as padded
 from eagerjit.ops.sampling import affine_grid, grid_sample
 from eagerjit.tensors.tensor import Tensor
 
 _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """The largest numbers of `output_size` windows that cover the last dimension evenly, and where they are."""
+    return adaptive.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
 def _gates(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.parameters import parameters
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -29,9 +30,8 @@ def _activation(
     name: str, function: Callable[..., Tensor], slope: Callable[..., Tensor] | None, numbers: tuple[str, ...] = ()
 ) -> Op:
     """An op of one tensor: the function, and its derivative (x, *parameters) where it is not derived."""
-    import inspect
-
-    count = len(inspect.signature(function).parameters) - 1
+    taken = parameters(function)
+    count = len(taken.names) - 1
 
     def body(input: Tensor, *parameters: Any) -> Tensor:
         only_floats(name, input)
@@ -41,7 +41,7 @@ def _activation(
         assert slope is not None
         return g.to(wide(g.dtype)) * slope(input.to(wide(input.dtype)), *parameters)
 
-    body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = function.__doc__
     return Op(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter, Signature
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from eagerjit.ops import small_matrices as small
 from eagerjit.ops.factor import LinAlgError, MatrixOp, is_vector, matrices
 from eagerjit.ops.factored import FactorInfo, InverseInfo, LUInfo, ResultInfo
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.parameters import Parameters
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -35,8 +36,8 @@ def _with_info(
                 out[place], info[place] = one(*(a[place] for a in wide))
             return out, info
 
-    parameters = [Parameter(given, Parameter.POSITIONAL_OR_KEYWORD) for given in ("A", "B")[: len(rules)]]
-    compute.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    names = ("A", "B")[: len(rules)]
+    compute.takes = Parameters(names, (Parameter.empty,) * len(names))  # type: ignore[attr-defined]
     compute.__doc__ = f"`linalg.{name}` and 0 per matrix, or what went wrong."
     return MatrixOp(f"linalg_{name}_ex", compute, rules, types=types, by_kernels=by_kernels)
 

@@ -11,6 +11,7 @@ from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
 from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
 
@@ -212,9 +213,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     vectors = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
-    for position, v in enumerate(vectors):
-        if not isinstance(v, Tensor):
-            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(v).__name__}")
+    only_tensors(vectors)
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for v in vectors:

@@ -6,7 +6,6 @@ which is also the transposed convolution, and the weight's gradient from output 
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.parameters import parameters
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.mistakes import planned
@@ -112,7 +112,7 @@ def _by_parts(op: Op, name: str) -> Op:
             op.call(a, d, both[1], *how) + op.call(b, c, without, *how),
         )
 
-    body.__signature__ = inspect.signature(op.body)  # type: ignore[attr-defined]
+    body.takes = parameters(op.body)  # type: ignore[attr-defined]
     made = COMPLEX_FORMS[op.name] = Op(f"complex_{name}", body, shapes=("size",) if "size" in op.parameters else ())
     made.wirtinger = True
     return made
@@ -210,6 +210,8 @@ def _check(
         least = 0 if "padding" in option else 1
         if any(v < least for v in values):
             raise RuntimeError(f"{'negative' if least == 0 else 'non-positive'} {option} is not supported")
+    if 0 in weight.shape[2:]:
+        raise RuntimeError(f"{name}: kernel size should be greater than zero, but got {list(weight.shape[2:])}")
     if weight.shape[0] % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "

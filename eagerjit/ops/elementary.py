@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype, promoted, wide
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.parameters import parameters
 from eagerjit.tensors.tensor import Tensor
 
 ELEMENTARY: dict[str, Op] = {}
@@ -27,8 +27,8 @@ _FAR = 1e9
 def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An op of real numbers: operands in one floating dtype."""
     name = function.__name__.strip("_")
-    required = [p.name for p in inspect.signature(function).parameters.values() if p.default is inspect.Parameter.empty]
-    count = len(required)
+    taken = parameters(function)
+    count = len(taken.required)
 
     def body(*arguments: Any) -> Tensor:
         if name in _FLOATS_ONLY and not arguments[0].dtype.is_floating_point:
@@ -38,9 +38,9 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         wide = [as_dtype(x, dtypes.float32) if half else x for x in operands]
         return as_dtype(function(*wide, *arguments[count:]), operands[0].dtype)
 
-    body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = function.__doc__
-    ELEMENTARY[name] = Op(name, body, numbers=required)
+    ELEMENTARY[name] = Op(name, body, numbers=taken.required)
     return function
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +14,23 @@ from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.parameters import parameters
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """B2, B4, ..., B16."""
+
+_NUMERATOR = (
+    3.5034919693752703e-06, 0.0020060336974132543, 0.07607933039433513, 0.8996434294072653, 4.633919876422871,
+    12.034214806432464, 16.83402977447469, 12.796616076979177, 4.9555050018838465, 0.7631532572329335,
+)  # fmt: skip
+_DENOMINATOR = (
+    0.0004958614219298528, 0.030129458765842932, 0.521464682371881, 3.828211309519747, 14.136984972982521,
+    28.615799419875593, 32.93016180938467, 21.371004070442456, 7.257314261322458, 1.0,
+)  # fmt: skip
+"""log(gamma(z)) / ((z - 1) * (z - 2)) as a quotient of polynomials of z - 0.5, highest powers first: fitted by least
+squares at 120 Chebyshev nodes of [0.5, 3], where it is within 2.7e-18 of the function."""
 
 SHIFT = 10
 """How far arguments are moved up before an asymptotic series is used."""
@@ -35,7 +46,7 @@ def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[C
             wide = [as_dtype(x, dtypes.float64) for x in operands]
             return as_dtype(function(*arguments[:-count], *wide), operands[0].dtype)
 
-        body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        body.takes = parameters(function)  # type: ignore[attr-defined]
         body.__doc__ = function.__doc__
         ELEMENTARY[name] = op = Op(name, body, rules)
         return op
@@ -73,6 +84,9 @@ def lgamma(input: Tensor) -> Tensor:
     series = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)]
     out = (w - 0.5) * w.log() - w + 0.5 * math.log(2 * math.pi) + _horner(1.0 / (w * w), series[::-1]) / w
     out = out - product.where(small, 1.0).log()
+    near = z <= 3.0  # what is above loses digits beside the zeros at 1 and 2
+    t = z.where(near, 0.5) - 0.5
+    out = ((z - 1.0) * (z - 2.0) * (_horner(t, _NUMERATOR) / _horner(t, _DENOMINATOR)) + 0.0).where(near, out)
     out = out.where(w.isinf().logical_not(), math.inf)
     out = ((math.pi / _sine(input).abs()).log() - out).where(low, out)
     return out.where(input.isinf().logical_not(), math.inf)

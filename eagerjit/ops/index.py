@@ -17,6 +17,7 @@ from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
+from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.promotion import result_type
@@ -237,7 +238,11 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
         if isinstance(tensors, str):
             raise TypeError("stack(): argument 'tensors' (position 1) must be tuple of Tensors, not str")
         tensors = tuple(tensors)
-    joined = stack_op.call(tensors, dim)
+    try:
+        joined = stack_op.call(tensors, dim)
+    except AttributeError:
+        only_tensors(tensors)
+        raise
     return joined if out is None else write_out("stack", joined, out)
 
 

@@ -6,7 +6,7 @@ history of the base (the base with the view overwritten), and every view is then
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,6 +17,7 @@ from eagerjit.dispatch import OPS, Op
 from eagerjit.ops.aliasing import overwriting
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.strided import place_within, strided_view
+from eagerjit.ops.views import slice_dim
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.layout import has_each_element_once
@@ -339,10 +340,35 @@ class _Copy(InplaceOp):
         return super().run((target, source, *rest))
 
 
+def _views(tensor: Tensor) -> Iterator[Tensor]:
+    """A tensor and what it is a view of, as far as that is a view."""
+    while tensor._view is not None:
+        yield tensor
+        tensor = tensor._view.base
+
+
+class _Fill(InplaceOp):
+    """Several elements of what is filled may lie in one place."""
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Write the number once to each place."""
+        target, value = arguments
+        if type(target._data) is Node:
+            if any(view._view.op.name == "expand" for view in _views(target)):
+                raise TraceBreak("a number is written where several elements lie in one place", user_line())
+            return super().run(arguments)
+        places = target
+        for dim, (size, stride) in enumerate(zip(target._data.shape, target._data.strides, strict=True)):
+            if size > 1 and stride == 0:
+                places = slice_dim(places, dim, 0, 1)
+        super().run((places, value))
+        return target
+
+
 copy_ = _Copy(Op("copy", _copy, _COPY_RULES), converts=True)
 fill = Op("fill", _fill, _FILL_RULES, ("value",))
 fill.fitting = filled_fits
-fill_ = InplaceOp(fill, converts=True)
+fill_ = _Fill(fill, converts=True)
 
 INPLACE: dict[str, InplaceOp] = {"copy_": copy_, "fill_": fill_}
 """In-place ops by method name."""

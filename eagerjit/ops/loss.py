@@ -62,16 +62,17 @@ def joint_dtype(*tensors: Tensor | None) -> DType:
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _difference_loss(name: str, measure: Any, of_weights: bool = True) -> Op:
+def _difference_loss(name: str, measure: Any, of_weights: bool = True, promotes: bool = True) -> Op:
     """The reduced measure of the differences; `parameter` is what the measure takes besides.
 
-    `of_weights`: the mean of weighted differences is that over the weights, not over the elements.
+    `of_weights`: the mean of weighted differences is that over the weights, not over the elements. `promotes`: the
+    result has the dtype of both tensors together, not that of the input.
     """
 
     def body(
         input: Tensor, target: Tensor, reduction: str, parameter: float = 0.0, weight: Tensor | None = None
     ) -> Tensor:
-        dtype = result_type(input, target)
+        dtype = result_type(input, target) if promotes else input.dtype
         x, t, w = widened(input, target, weight)
         loss = measure(x - t, parameter)
         dtype = loss.dtype if dtype.is_complex else dtype
@@ -106,7 +107,7 @@ def _finite(d: Tensor) -> Tensor:
 _mse = _difference_loss("mse_loss", lambda d, parameter: d * d)
 _l1 = _difference_loss("l1_loss", lambda d, parameter: d.abs())
 _smooth_l1 = _difference_loss("smooth_l1_loss", _smooth)
-_huber_loss = _difference_loss("huber_loss", _huber, of_weights=False)
+_huber_loss = _difference_loss("huber_loss", _huber, of_weights=False, promotes=False)
 
 
 def _warn_sizes(input: Tensor, target: Tensor) -> None:

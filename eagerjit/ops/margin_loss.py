@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter
 from typing import Any
 
 from eagerjit.dispatch import Op
@@ -11,6 +12,7 @@ from eagerjit.ops.loss import check_constant, check_reduction, joint_dtype, redu
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.parameters import Parameters, parameters
 from eagerjit.tensors import creation
 from eagerjit.tensors.tensor import Tensor
 
@@ -26,11 +28,8 @@ def _loss(name: str, function: Callable[..., Tensor], tensors: int, promotes: bo
         dtype = joint_dtype(*arguments[:tensors]) if promotes else arguments[0].dtype
         return as_dtype(reduced(loss, reduction), dtype if dtype.is_floating_point else loss.dtype)
 
-    import inspect
-
-    parameters = list(inspect.signature(function).parameters.values())
-    first = inspect.Parameter("reduction", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    body.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    taken = parameters(function)
+    body.takes = Parameters(("reduction", *taken.names), (Parameter.empty, *taken.defaults))  # type: ignore[attr-defined]
     body.__doc__ = function.__doc__
     return Op(name, body)
 

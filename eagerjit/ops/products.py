@@ -10,6 +10,7 @@ from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, views
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
@@ -191,6 +192,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of several matrices."""
     if len(matrices) == 1 and isinstance(matrices[0], Tensor):
         return matrices[0]
+    only_tensors(matrices)
     return multi_dot(matrices, out=out)
 
 

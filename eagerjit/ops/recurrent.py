@@ -9,7 +9,6 @@ One that runs on a GPU has them as kernels of its own, for a length each: launch
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
 from eagerjit.ops.recurrent_cells import CELLS, Cell
 from eagerjit.runtime import mode
+from eagerjit.runtime.parameters import parameters
 from eagerjit.state import set_casting, set_tracer, state
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
@@ -171,7 +171,7 @@ class StepsOp(HostOp):
             with _eagerly():
                 return tuple(t._data for t in steps(*map(_as_tensors, arguments)))
 
-        called.__signature__ = inspect.signature(steps)  # type: ignore[attr-defined]
+        called.takes = parameters(steps)  # type: ignore[attr-defined]
         super().__init__(name, called, differentiable=False, types=types, on_host="on a CPU: a loop over steps")
         self.steps = steps
 

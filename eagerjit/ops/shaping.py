@@ -12,6 +12,7 @@ from eagerjit.ops import index, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.tensor import Shape, Tensor
 
 # -- cutting ----------------------------------------------------------------------------------------------------------
@@ -121,7 +122,8 @@ def _all(tensors: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """A function of one tensor applied to one, or to each of several."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return function(tensors[0])
-    several = tensors[0] if len(tensors) == 1 else tensors
+    several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    only_tensors(several)
     return tuple(function(x) for x in several)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from eagerjit.recording.arrays import NUMBERS
 from eagerjit.recording.leaves import over_array
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.slots import Item, Slot
 
@@ -57,7 +57,7 @@ class Call:
         return place.read() if type(place) is Slot else place
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Result:
     """A result of an earlier computation."""
 
@@ -67,7 +67,7 @@ class Result:
         return call.raw[self.index]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Value:
     """A value of the graph that NumPy computes as well: from these leaves, and sizes of others."""
 
@@ -82,7 +82,7 @@ class Value:
         return evaluate_graph(self.graph, found, _measured(self.sizes, call))[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Number:
     """A Python number of the call."""
 
@@ -92,7 +92,7 @@ class Number:
         return np.asarray(self.value.of(call)).item()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Size:
     """An int that sizes of the call tell."""
 
@@ -103,7 +103,7 @@ class Size:
         return int(sizes.evaluate(self.size, _measured(self.sizes, call)))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Scalar:
     """A number of NumPy's from Python's."""
 
@@ -134,7 +134,7 @@ def _given(value: Any, call: Call) -> Any:
 _TAKEN = frozenset((Result, Value, Number, Size, Scalar))
 
 
-@dataclass(slots=True)
+@record
 class Step:
     """One computation, and the kind of its result."""
 
@@ -173,7 +173,7 @@ def kind_of(value: Any, call: Call) -> Any:
 _PLAIN = frozenset((int, float, bool, np.bool_, str, type(None)))
 
 
-@dataclass(slots=True)
+@record
 class HostSteps:
     """The computations of a compiled call, in order, and how NumPy treats errors around the call."""
 

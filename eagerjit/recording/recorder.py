@@ -6,7 +6,6 @@ import functools
 from array import array
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MethodType
 from typing import Any
 
@@ -52,6 +51,7 @@ from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.observation import TraceBreak
@@ -62,7 +62,7 @@ _MOST_UNSTABLE = 8
 _MOST_ARRAYS = 8
 
 
-@dataclass(slots=True)
+@record
 class _Recorded:
     """What came of the call: structures of arguments and results, leaves of both, and what it did to objects."""
 

@@ -9,7 +9,6 @@ So its recording sees the writes to one in all others, and holds for other place
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.leaves import marks_of, with_marks
 from eagerjit.runtime import mode
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
 
@@ -35,7 +35,7 @@ _NUMBERS = {
 """Which arguments of a view are numbers that calls may change."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Step:
     """One view: its arguments with None for numbers that come with the call."""
 
@@ -52,7 +52,7 @@ class Step:
             mode.set_grad_mode(before)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class ViewOf:
     """The mark of an argument that is a view: of an argument, of an additional one, or of a tensor from outside."""
 

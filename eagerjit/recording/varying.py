@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from eagerjit.guards.forms import keys_of
 from eagerjit.recording.arrays import LARGE
 from eagerjit.runtime.binding import same_value
+from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 
 _MOST_ENTRIES = 8
@@ -28,7 +29,7 @@ def tensors_of(value: Any) -> tuple[Tensor, ...]:
     return found if all(parts) and len(set(map(id, found))) == len(found) else ()
 
 
-@dataclass(slots=True)
+@record
 class Known:
     """What the recordings of a function have found out.
 

@@ -6,18 +6,18 @@ A pattern is shared by all tensors with values at its places, and keeps what pro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.records import record
 from eagerjit.state import untraced
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.making import sparse_coo, sparse_csc, sparse_csr
 from eagerjit.tensors.tensor import Tensor, version_of
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Lines:
     """The entries line by line: where each line begins, each entry's place in it, its number among the values.
 

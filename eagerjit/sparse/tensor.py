@@ -6,12 +6,12 @@ Functions of the library are given sparse tensors by way of `__torch_function__`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from eagerjit import overriding
 from eagerjit.runtime import mode
 from eagerjit.runtime.once import once
+from eagerjit.runtime.records import record
 from eagerjit.sparse.pattern import Compressed, Coordinates, Pattern
 from eagerjit.state import state
 from eagerjit.tensors.making import sparse_coo, sparse_csc, sparse_csr
@@ -28,7 +28,7 @@ def _of_values(name: str) -> property:
     return property(lambda self: slot.__get__(self._values_), lambda self, value: slot.__set__(self._values_, value))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Unchanged:
     """Whether a sparse tensor consists of what it did when a function was recorded; its values may be others."""
 

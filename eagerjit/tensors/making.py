@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from eagerjit.devices import CPU, Device
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.parameters import parameters
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import device_of, moved, wanted
@@ -72,10 +72,10 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
     Layouts that it does not make are refused by a `refusal`.
     """
     name = function.__name__
-    parameters = inspect.signature(function).parameters
+    taken = parameters(function)
     like = name.endswith("_like")
     has_out = not (like or name.endswith(("_window", "_indices", "_strided")) or name == "scalar_tensor")
-    sized = [p.kind for p in parameters.values()][:1] == [inspect.Parameter.VAR_POSITIONAL]
+    sized = taken.more and not taken.names
     ignored = {"memory_format"} if like or name == "empty" else set()
 
     @functools.wraps(function)
@@ -101,7 +101,7 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
         if "dtype" in options:
             options["dtype"] = dtype_argument(name, options["dtype"])
         if out is not None:
-            _take_dtype(name, out, options, "dtype" in parameters)
+            _take_dtype(name, out, options, "dtype" in (*taken.names, *taken.keywords))
         if place is None and state.device is None:
             made = function(*args, **options)
         else:

@@ -39,7 +39,11 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
 """What passes for each type of an annotation: only what can't be meant is a mistake."""
 
 _CALL_OPS: dict[CodeType, Callable[..., Any]] = {}
-_OPERANDS = {"input": _NUMBERS, "self": _NUMBERS, "other": _NUMBERS, "dim": (*_ACCEPTED["tuple"], type(None), str)}
+_OPERANDS = {
+    **dict.fromkeys(("input", "self", "other"), _NUMBERS),
+    "dim": (*_ACCEPTED["tuple"], type(None), str),
+    "dtype": (DType, type, type(None)),
+}
 """The same for parameters that any of several types fit."""
 
 
@@ -111,6 +115,13 @@ def calls_op(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def only_tensors(values: Sequence[Any]) -> None:
+    """Raise TypeError for the first of several that is no tensor."""
+    for position, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(value).__name__}")
+
+
 def _mistake(
     name: str, given: Sequence[tuple[str, Any]], parameters: Sequence[str], annotations: dict[str, Any],
     error: Exception,
@@ -121,7 +132,7 @@ def _mistake(
         expected = _expected(parameter, annotation, error)
         if expected and (not isinstance(value, expected) or _is_several(value, annotation)):
             place = f" (position {parameters.index(parameter) + 1})" if parameter in parameters else ""
-            wanted = _wanted(annotation)
+            wanted = "torch.dtype" if DType in expected else _wanted(annotation)
             return TypeError(f"{name}(): argument '{parameter}'{place} must be {wanted}, not {type(value).__name__}")
     return None
 
@@ -131,7 +142,7 @@ def _expected(parameter: str, annotation: Any, error: Exception) -> tuple[type, 
         return _OPERANDS.get(parameter, ())
     accepted: tuple[type, ...] = ()
     for part in annotation.split(" | "):
-        kinds = _ACCEPTED.get(part.partition("[")[0])
+        kinds = _ACCEPTED.get(part.partition("[")[0].removeprefix("_dtypes."))
         if kinds is None:
             return ()
         accepted += kinds

@@ -125,6 +125,8 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both are the same view of the same memory."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"is_set_to(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
     mine, other = (own_array(t, "a tensor's memory was asked about") for t in (self, tensor))
     same = (mine.ctypes.data, mine.shape, mine.strides, mine.dtype)
     return same == (other.ctypes.data, other.shape, other.strides, other.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,14 @@ import numpy as np
 from eagerjit.compiler.ir import Node
 from eagerjit.devices import CPU
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.records import record
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.placement import NOWHERE, device_of, host_array
 from eagerjit.tensors.tensor import Parameter, Tensor, is_asked
 from eagerjit.watching.observation import TraceBreak, user_line
 
 
-@dataclass
+@record
 class PrintOptions:
     """How tensors print; see `set_printoptions`."""
 

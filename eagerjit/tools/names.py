@@ -6,11 +6,12 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from eagerjit.runtime.records import record, replace
 
 PREFIXES = (
     "torch.cuda.", "torch.onnx.", "torch.distributed.", "torch.quantization.", "torch.ao.", "torch.jit.",
@@ -142,7 +143,7 @@ def coverage(lines: Iterable[str], programs: int = 3) -> tuple[int, list[tuple[i
     return len(wanted), [row for row in wanted if not exists(row[1])]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Account:
     """What the tests compare of a name, as `names.tsv` has it: they write that file and check that it is current.
 
@@ -167,7 +168,7 @@ class Account:
     @classmethod
     def heading(cls) -> str:
         """The first line of the file."""
-        return "\t".join(field.name for field in fields(cls))
+        return "\t".join(cls.__match_args__)
 
     @classmethod
     def parse(cls, line: str) -> Account:
@@ -176,7 +177,7 @@ class Account:
 
     def line(self) -> str:
         """The line of the file."""
-        return "\t".join(getattr(self, field.name) for field in fields(self))
+        return "\t".join(getattr(self, name) for name in self.__match_args__)
 
     def changed(self, **cells: str) -> Account:
         """The account with other cells."""

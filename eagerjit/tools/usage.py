@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from eagerjit.runtime.records import record
 from eagerjit.tools import names
 
 _CATCHES = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Missing:
     """A name that a program uses and eagerjit lacks. `caught`: the program handles the error."""
 

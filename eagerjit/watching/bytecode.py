@@ -6,9 +6,10 @@ import dis
 import functools
 import itertools
 import sys
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any
+
+from eagerjit.runtime.records import record
 
 BLIND = frozenset("append extend add discard update appendleft extendleft clear insert".split())
 """Methods that change a container whatever it holds, and return nothing of it."""
@@ -17,7 +18,7 @@ _ATTRIBUTES_TELL = sys.version_info >= (3, 12)
 """Whether the operand of LOAD_ATTR tells that a method is loaded to be called."""
 
 
-@dataclass(slots=True)
+@record
 class Access:
     """A chain of names read: its root ("global", "free" or "local"), the root's name, and attributes.
 

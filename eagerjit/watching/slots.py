@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from eagerjit.runtime.records import record
 from eagerjit.watching.observation import is_internal
 
 ABSENT = object()
@@ -116,7 +116,7 @@ def part_of(value: Any, key: Any) -> Any:
     return value[key] if isinstance(value, (list, tuple, dict)) else getattr(value, key)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Slot:
     """Where a tensor is found when the compiled function is called: there, or at a path of keys within."""
 
@@ -152,7 +152,7 @@ class Path(tuple[Any, ...]):
         return call
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Item:
     """A result of NumPy's: its place in the list that is an argument of the compiled call."""
 

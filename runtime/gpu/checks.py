@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eagerjit.runtime.gpu.memory import PinnedMemory
+from eagerjit.runtime.records import record
 from eagerjit.runtime.source import Place, here, line_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WORD = np.dtype(np.int32)
 PARTS = 4
 
 
-@dataclass(slots=True)
+@record
 class _Run:
     """A run of a Program whose kernels may report: where they do, and what its errors say."""
 

@@ -9,7 +9,7 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ import numpy as np
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.gpu.cubin import parameters, resources
 from eagerjit.runtime.gpu.descriptors import NAMES, Box, Descriptor
+from eagerjit.runtime.records import record
 
 _lock = threading.RLock()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Binary:
     """What a kernel was compiled to: `shared` bytes of shared memory and `warps` per program belong to a launch.
 

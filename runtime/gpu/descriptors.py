@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eagerjit.runtime import records
 from eagerjit.runtime.native import descriptors as record
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ maps = Maps()
 """The process's."""
 
 
-@dataclass(frozen=True, slots=True)
+@records.record(frozen=True)
 class Descriptor:
     """A tensor of which blocks are loaded; extents and strides in elements, the last stride is 1. Outside it is 0."""
 
@@ -81,7 +81,7 @@ class Descriptor:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@records.record(frozen=True)
 class Box:
     """How a kernel takes blocks: what is copied at once, and how it is swizzled (CU_TENSOR_MAP_SWIZZLE_*)."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from eagerjit.runtime.gpu.memory import copy_to_device, copy_to_host
 from eagerjit.runtime.gpu.stream import Stream
 from eagerjit.runtime.interpret import TYPES
 from eagerjit.runtime.program import HostCall
+from eagerjit.runtime.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Operand:
     """Memory that the word at a position points into: all of it lies between two addresses."""
 

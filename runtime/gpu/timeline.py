@@ -8,18 +8,19 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.runtime.gpu import observation
 from eagerjit.runtime.gpu.event import Event
+from eagerjit.runtime.records import record
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu.devices import Device
     from eagerjit.runtime.gpu.stream import Stream
 
 
-@dataclass(slots=True)
+@record
 class Span:
     """Something from one time to another, in seconds since the recording began.
 
@@ -33,7 +34,7 @@ class Span:
     queued: float
 
 
-@dataclass(slots=True)
+@record
 class Timeline:
     """What happened, in the order in which the host queued it."""
 

@@ -7,11 +7,12 @@ import operator
 import platform
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType
 from typing import Any, NoReturn
 
 from eagerjit.runtime.native.language import External, Global, Intrinsic, Signature
+from eagerjit.runtime.records import record
 
 STORAGE = {
     "i64": "i64", "int": "i64", "bool": "i64", "i32": "i32", "u32": "i32", "i16": "i16", "u16": "i16", "i8": "i8",
@@ -41,7 +42,7 @@ class TranslationError(Exception):
     """Code outside the subset; the message starts with file and line."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Value:
     """An LLVM operand with its type; `constant` is its number where that is known."""
 
@@ -50,7 +51,7 @@ class Value:
     constant: int | float | None = None
 
 
-@dataclass(slots=True)
+@record
 class Symbols:
     """What the functions of a library refer to, filled in while translating."""
 

@@ -48,7 +48,7 @@ class QuickLibrary(NativeLibrary):
         if code is None:
             from eagerjit.runtime.native.translate import Translated
 
-            code = cpu.compile_text(Translated(modules, base).replaceable(), "quick")
+            (code,) = cpu.linked(cpu.compile_text(Translated(modules, base).replaceable(), "quick"))
             cache.put("native", key, code)
         return cpu.load_object(code, symbols={name: at for name, at in symbols.items() if name.encode() in code})
 

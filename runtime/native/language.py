@@ -60,8 +60,9 @@ Transforms (`fourier_code.py` says what an element is; `double`, a constant, whe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from eagerjit.runtime.records import record
 
 i64 = int
 i32 = int
@@ -89,7 +90,7 @@ class Intrinsic(NativeOnly):
     """An operation the translator emits in place."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Signature:
     """Declared types (as written in annotations) of a function; `result` is "void" where it returns nothing."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import os
 from collections.abc import Iterator
 from enum import IntEnum
-from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.runtime import cache, cpu
+from eagerjit.runtime import cache, cpu, images, sources
 from eagerjit.runtime.native import language
 
 if TYPE_CHECKING:
@@ -63,19 +63,18 @@ class Part:
 
     def load(self, *base: NativeLibrary) -> NativeLibrary:
         """The part, compiled well, over its loaded bases."""
-        objects = self.stored()
-        if objects is None:
-            objects = [cpu.compile_text(self.translated().whole(), "inline")]
-            self.store(objects)
+        code = self.stored()
+        if code is None:
+            code = self.store([cpu.compile_text(self.translated().whole(), "inline")])
         given = {
             name: library.address(name)
             for part, library in zip(self._base, base, strict=True)
             for module in part.modules
             if module not in self.modules
             for name in (*functions(module), *memory(module))
-            if any(name.encode() in one for one in objects)
+            if any(name.encode() in one for one in code)
         }
-        return NativeLibrary(cpu.load_object(*objects, symbols=given))
+        return NativeLibrary(cpu.load_object(*code, symbols=given))
 
     def translated(self) -> Translated:
         """The part's LLVM text."""
@@ -84,13 +83,15 @@ class Part:
         return Translated(self.modules, self._given())
 
     def stored(self) -> list[bytes] | None:
-        """The part's well compiled objects, if the disk has them."""
+        """The part's well compiled code, if the disk has it."""
         stored = cache.get("native", self.key)
         return None if stored is None else list(_taken_apart(stored))
 
-    def store(self, objects: list[bytes]) -> None:
-        """Keeps the part's well compiled objects."""
-        cache.put("native", self.key, b"".join(len(one).to_bytes(_LENGTH, "little") + one for one in objects))
+    def store(self, objects: list[bytes]) -> list[bytes]:
+        """Links the part's well compiled objects and keeps what comes of them, which is returned."""
+        code = cpu.linked(*objects)
+        cache.put("native", self.key, b"".join(len(one).to_bytes(_LENGTH, "little") + one for one in code))
+        return code
 
 
 def functions(module: ModuleType) -> list[str]:
@@ -118,17 +119,18 @@ def _taken_apart(stored: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _fingerprint(modules: list[ModuleType]) -> list[bytes]:
+def _fingerprint(modules: list[ModuleType]) -> list[str]:
     """All the object code depends on: sources of the modules and of the translator, and the constants they see."""
-    folder = Path(str(language.__file__)).parent
-    parts = [(folder / f"{name}.py").read_bytes() for name in _MAKERS]
-    parts += [Path(str(module.__file__)).read_bytes() for module in modules]
+    folder = os.path.dirname(str(language.__file__))
+    files = dict.fromkeys([*(f"{folder}/{name}.py" for name in _MAKERS), str(images.__file__)])
+    files |= dict.fromkeys(str(module.__file__) for module in modules)
+    parts = []
     for module in modules:
         for name, value in vars(module).items():
             if isinstance(value, (int, float)):
-                parts.append(f"{name}={value!r}".encode())
+                parts.append(f"{name}={value!r}")
             elif isinstance(value, type) and issubclass(value, IntEnum):
-                parts.append(f"{name}={[(member.name, member.value) for member in value]}".encode())
+                parts.append(f"{name}={[(member.name, member.value) for member in value]}")
             elif isinstance(value, ModuleType) and value.__name__.startswith("eagerjit."):
-                parts.append(Path(str(value.__file__)).read_bytes())
-    return parts
+                files[str(value.__file__)] = None
+    return [*parts, sources.digest([*files])]

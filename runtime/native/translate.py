@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from eagerjit.runtime.native.expressions import STORAGE, Symbols, TranslationError
 from eagerjit.runtime.native.language import Global, Signature
 from eagerjit.runtime.native.statements import FunctionTranslator
+from eagerjit.runtime.records import record
 
 __all__ = ["Translated", "TranslationError", "translate"]
 
@@ -34,7 +34,7 @@ def translate(modules: Sequence[ModuleType], base: Sequence[ModuleType] = ()) ->
     return Translated(modules, base).whole()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Function:
     """A translated function: what stands between `define` and the end."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from eagerjit.compiler import loops
 from eagerjit.compiler.lower.emit import Pointer
 from eagerjit.compiler.signature import Trace
 from eagerjit.jit import jit
+from eagerjit.runtime.records import replace
 
 RANDOM = np.random.default_rng(5)
 Function = torch.nn.functional

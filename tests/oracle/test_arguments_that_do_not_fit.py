@@ -35,6 +35,23 @@ CALLS = {
     "a bool for the dimension to join": lambda t, x, i: t.cat([x, x], True),
     "a bool for a dimension": lambda t, x, i: (x.cumsum(1), x.cumsum(True)),
     "addmv": lambda t, x, i: t.addmv(x[:, 0], x, x[0], beta=0),
+    "a number for a dtype": lambda t, x, i: t.log_softmax(x, 0, dtype=1),
+    "a number for the dtype of a sum": lambda t, x, i: x.cumsum(0, dtype=1),
+    "a text for a dtype": lambda t, x, i: t.nn.functional.softmax(x, 0, dtype="float64"),
+    "a tensor for a dtype": lambda t, x, i: t.promote_types(x, t.float32),
+    "a number for a dtype to promote": lambda t, x, i: t.promote_types(t.float32, 1),
+    "a tensor to cast": lambda t, x, i: t.can_cast(x, t.float32),
+    "numbers to stack": lambda t, x, i: t.stack([x, 1]),
+    "a number to multiply": lambda t, x, i: t.chain_matmul(x, 1.0),
+    "a number beside a tensor": lambda t, x, i: t.atleast_3d(x, 5),
+    "is_set_to": lambda t, x, i: x.is_set_to(1.0),
+    "an empty kernel": lambda t, x, i: t.nn.functional.conv1d(x[None, :1], x[:1, None, :0]),
+    "places of the largest": lambda t, x, i: t.adaptive_max_pool1d(x, 2)[1],
+    "the largest": lambda t, x, i: t.nn.functional.adaptive_max_pool1d(x, 2),
+    "the log of one": lambda t, x, i: t.lgamma(t.ones(2, dtype=t.float64)) * 1e300,
+    "filled where several are one": lambda t, x, i: x[:, :1].expand(2, 4).fill_(5),
+    "zeros where several are one": lambda t, x, i: x[:1].expand(3, 3)[1:].zero_(),
+    "added where several are one": lambda t, x, i: x[:, :1].expand(2, 4).add_(5),
 }
 
 
@@ -60,6 +77,14 @@ def test_what_is_not_added_has_a_gradient_of_zeros():
         operands = [eagerjit.ones(shape, requires_grad=True) for shape in shapes]
         getattr(eagerjit, name)(*operands, beta=0).sum().backward()
         assert operands[0].grad.tolist() == eagerjit.zeros(shapes[0]).tolist()
+
+
+@pytest.mark.parametrize("dtypes", [("float16", "float32"), ("float32", "float64"), ("float64", "float32")])
+def test_huber_keeps_the_dtype_of_its_input(dtypes):
+    found, expected = (
+        t.nn.functional.huber_loss(*(t.ones(3, dtype=getattr(t, name)) for name in dtypes)) for t in (eagerjit, torch)
+    )
+    assert str(found.dtype) == str(expected.dtype)
 
 
 def test_tensors_that_need_no_broadcast_are_themselves():

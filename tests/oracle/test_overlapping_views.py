@@ -51,6 +51,26 @@ def test_gradients_are_those_of_torch(part: str, write: str) -> None:
         assert written(eagerjit, part, write, weighted, True) == expected
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.filterwarnings("ignore:.*It runs eagerly")
+def test_one_number_fills_what_lies_in_one_place(jitted: bool) -> None:
+    """PyTorch fills it too, and then has no gradient."""
+
+    def call(x: Any, v: Any) -> Any:
+        y = x * 1
+        wide = y.reshape(2, 4, 1).expand(2, 4, 3)
+        wide[1].fill_(v)
+        return y, wide
+
+    x, v = eagerjit.arange(8.0, requires_grad=True), eagerjit.tensor(3.0, requires_grad=True)
+    y, wide = (eagerjit.jit(call) if jitted else call)(x, v)
+    (y * eagerjit.arange(8.0) + wide.sum(2).flatten()).sum().backward()
+    assert y.tolist() == [0, 1, 2, 3, 3, 3, 3, 3]
+    assert wide[1].tolist() == [[3, 3, 3]] * 4
+    assert x.grad.tolist() == [3, 4, 5, 6, 0, 0, 0, 0]
+    assert v.grad.item() == 4 + 5 + 6 + 7 + 12
+
+
 def test_windows_read_the_sizes_of_what_they_show() -> None:
     def gradient(t: Any) -> Any:
         x = t.arange(5.0, requires_grad=True)

@@ -13,10 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eagerjit.runtime import cpu
+from eagerjit.runtime import cpu, images
 
 ROOT = Path(__file__).resolve().parents[2]
 ADD_ONE = "define i64 @add_one(i64 %x) {\n  %y = add i64 %x, 1\n  ret i64 %y\n}\n"
+
+
+@pytest.fixture(params=["images", "LLVM"], autouse=True)
+def linker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects are linked to images where that is supported, and by LLVM where it is not."""
+    if request.param == "LLVM":
+        monkeypatch.setattr(images, "SUPPORTED", False)
 
 
 def test_a_compiled_function_runs() -> None:
@@ -54,6 +61,7 @@ def test_objects_with_the_same_names_stay_apart() -> None:
 
 
 def test_objects_come_and_go_with_several_linkers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "SUPPORTED", False)
     monkeypatch.setattr(cpu, "_AT_A_LINKER", 3)
     texts = [f"define i64 @f() {{\n  ret i64 {number}\n}}\n" for number in range(10)]
     loaded = [cpu.load_object(cpu.compile_text(text), exported=("f",)) for text in texts]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
@@ -31,6 +30,7 @@ from eagerjit.compiler.codegen.triton.source import (
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, Tile, choose
 from eagerjit.compiler.loops import Convolution, Kernel
 from eagerjit.runtime.gpu.precision import precision
+from eagerjit.runtime.records import replace
 
 INPUT, KERNEL, OUTPUT, STRIDE, PADDING, DILATION = range(6)
 EXTENT = {"i": INPUT, "t": KERNEL, "o": OUTPUT}

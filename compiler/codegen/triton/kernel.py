@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eagerjit.compiler.codegen.triton.mapping import at_once, blocks_of, crowded
 from eagerjit.compiler.codegen.triton.names import Axes, Name, memory_of, readers
@@ -22,6 +21,7 @@ from eagerjit.compiler.loops import (
     Store,
     walk,
 )  # fmt: skip
+from eagerjit.runtime.records import replace
 
 FAIL = '''@triton.jit
 def fail(status, failed, number):

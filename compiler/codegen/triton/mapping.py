@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from eagerjit.compiler import loops
 from eagerjit.compiler.codegen.triton.one_pass import exponentials
 from eagerjit.compiler.loops import Accumulate, Init, Kernel, Let, Load, Loop, Stmt, Store, walk
+from eagerjit.runtime.records import record
 
 WHOLE = 16384
 """Elements of a row that one block holds at most; longer rows are taken in steps."""
@@ -33,7 +33,7 @@ def blocks_of(extent: str, size: str) -> str:
     return f"tl.maximum(({extent} + {size} - 1) // {size}, 1)"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Shape:
     """What a kernel's loops look like.
 
@@ -49,7 +49,7 @@ class Shape:
     split: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Structure:
     """What decides the shape: `extent` is the vector loops' end where it is the same in every task."""
 

@@ -8,19 +8,19 @@ broadcasts. An access is masked by the conditions that have no other axes than i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.mapping import Shape, index_names
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES, is_plain
 from eagerjit.compiler.loops import Index, Kernel, Let, Load, Loop, Stmt, walk
+from eagerjit.runtime.records import record
 
 Axes = frozenset[str]
 NONE: Axes = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Name:
     """A value: the expression that it is written as, and a constant's number."""
 

@@ -11,13 +11,13 @@ maximum from elsewhere too: they have the same bits. A short row is a block that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from eagerjit.compiler.loops import Accumulate, Init, Let, Load, Loop, Stmt, Store, walk
+from eagerjit.runtime.records import record, replace
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Exponentials:
     """What an accumulator is the sum of: of exp_sub(value, less), of which every lane has a largest value."""
 
@@ -26,7 +26,7 @@ class Exponentials:
     largest: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class OnePass:
     """A task's statements with two loops as one: what its loop accumulates in `maximum` it takes for `total` too."""
 

@@ -7,12 +7,12 @@ added there exists here.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import FLOATS, Value
 from eagerjit.compiler.codegen.cast import HALF_FORMATS, cast
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS
 from eagerjit.compiler.codegen.triton.values import TYPES, TritonBuilder, literal
+from eagerjit.runtime.records import record
 
 HALVES = {"f16": "tl.float16", "bf16": "tl.bfloat16"}
 INFIX = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -26,7 +26,7 @@ REPEATING = (
 EITHER = "@triton.jit\ndef either(a, b):\n    return a | b\n"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Function:
     """A device function: its text, and whether it reads the tables of elementary functions."""
 

@@ -9,7 +9,6 @@ order by destinations is known: those of one are neighbours in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
@@ -27,6 +26,7 @@ from eagerjit.compiler.codegen.triton.source import (
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import FEW, Check, Kernel, Let, Load, Loop, Ordered, Stmt, Store
+from eagerjit.runtime.records import replace
 
 LOOK = 1024
 """Indices that a program compares at a time."""

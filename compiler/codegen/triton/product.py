@@ -7,7 +7,6 @@ program would work meanwhile, several tiles: the next one's blocks are loaded wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.described import TURNED, of_factors, turned, wanted
@@ -27,6 +26,7 @@ from eagerjit.compiler.codegen.triton.tiles import DEFAULT, Tile, choose, gpu, r
 from eagerjit.compiler.loops import Kernel, Let, Product, walk
 from eagerjit.runtime.gpu.descriptors import Descriptor
 from eagerjit.runtime.gpu.precision import precision
+from eagerjit.runtime.records import replace
 
 PART = 16
 """Results of a thread that what follows takes at a time: it has several values for each in registers."""

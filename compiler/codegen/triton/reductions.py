@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from eagerjit.compiler.codegen.accumulate import COMBINE, neutral
@@ -15,6 +14,7 @@ from eagerjit.compiler.codegen.triton.names import NONE, Axes, KernelValues, Nam
 from eagerjit.compiler.codegen.triton.one_pass import Exponentials, OnePass
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES
+from eagerjit.runtime.records import replace
 
 APART = 512
 """Lanes that are combined with neighbours first; of more with those half of them away."""

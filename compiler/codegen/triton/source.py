@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar, cast
 
@@ -26,6 +25,7 @@ from eagerjit.compiler.codegen.triton.one_pass import one_pass
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, Whole, walk
 from eagerjit.runtime.gpu.descriptors import Descriptor
+from eagerjit.runtime.records import record
 
 POINTERS = {
     "bool": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32",
@@ -43,7 +43,7 @@ ACROSS = 32
 """Rows of a block that is read across, at most: neighbours in memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class TritonSource:
     """One Triton file. `params` are the arguments in order: the kernel's, then what is used of
 
@@ -68,7 +68,7 @@ def _type(param: Param, wide: bool) -> str:
     return "fp64" if param.kind == "number" else "i64" if wide else "i32"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Launch:
     """How a file is compiled and launched: its compile-time numbers, warps per program, and the grid.
 

@@ -13,15 +13,16 @@ happens in such a program; the others are estimates.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
+
+from eagerjit.runtime.records import record, replace
 
 DEFAULT = 90
 """The architecture that is meant where none is named."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Gpu:
     """What an architecture has, per multiprocessor but for their number: multiplications and bytes in a clock."""
 
@@ -68,7 +69,7 @@ REGISTERS, THREADS = 65536, 2048
 """What a multiprocessor has; a thread needs some 48 registers besides its results."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Tile:
     """How a product is computed: `split` programs per tile, `group` rows of tiles done together, `stages` ahead."""
 

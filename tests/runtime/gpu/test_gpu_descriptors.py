@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import fake_maps
@@ -24,6 +23,7 @@ from eagerjit.cuda import execution
 from eagerjit.jit import jit
 from eagerjit.runtime.gpu import compiler, descriptors, timeline
 from eagerjit.runtime.gpu.launch import BYTES
+from eagerjit.runtime.records import replace
 
 RANDOM = np.random.default_rng(3)
 Function = ej.nn.functional
