@@ -1,6 +1,6 @@
 """Object code linked into images, which load by being copied and told some addresses: without LLVM.
 
-Loading LLVM takes nearly as long as importing eagerjit; a process whose code lies on the disk has no other use of it.
+Loading LLVM takes half of the time of a process's first call; one whose code lies on the disk has no other use of it.
 An image is a head (JSON behind its length) and memory: code and constants, then from a page's start what is written.
 All distances inside are settled. Addresses, of what is inside or elsewhere, lie in 8-byte words only, most of them in a
 table, which are filled in when the image is loaded; code that calls what is elsewhere jumps there by a stub.

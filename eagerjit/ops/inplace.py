@@ -59,7 +59,8 @@ class InplaceOp(Op):
             return self
 
         call, slow, described = self.call, self.slow, (self.parameters, self.defaults, self.numbers)
-        method = OpCall(self.name, explained(inplace, self.name), self, *described, record=False, writes=True)
+        told = explained(inplace, self.name, like=self.functional.body)
+        method = OpCall(self.name, told, self, *described, record=False, writes=True)
         method.__doc__ = f"In-place version of `{self.functional.name}`."
         self.entries.append(method)
         return method
@@ -353,6 +354,8 @@ class _Fill(InplaceOp):
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Write the number once to each place."""
         target, value = arguments
+        if value is None or isinstance(value, (str, list, tuple)):
+            raise TypeError(f"fill_(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
         if type(target._data) is Node:
             if any(view._view.op.name == "expand" for view in _views(target)):
                 raise TraceBreak("a number is written where several elements lie in one place", user_line())

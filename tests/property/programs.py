@@ -511,7 +511,8 @@ def hasty_machine() -> Any:
     binding = cpu._binding()
     features = binding.get_host_cpu_features().flatten()
     target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=cpu.cpu_name(), features=features, opt=0, reloc="pic", jit=True)
+    how = {"opt": 0, "reloc": "pic", "codemodel": "default", "jit": True}
+    return target.create_target_machine(cpu=cpu.cpu_name(), features=features, **how)
 
 
 def main() -> int:
