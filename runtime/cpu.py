@@ -226,15 +226,16 @@ def load_object(
         return _linked_by_llvm(data, symbols or {}, exported)
     ready = [one for one in data if one.startswith(images.MARK)]
     if len(ready) < len(data):
-        ready.append(images.link(*(one for one in data if one not in ready)))
+        ready.append(images.link(*(one for one in data if not one.startswith(images.MARK))))
     with lock:
         _give_back()
         loaded = images.load(ready, symbols or {})
     addresses = dict(symbols or {})
     addresses |= {name: image.base + place for image in loaded for name, place in image.symbols.items()}
+    made = LoadedObject(addresses, functools.partial(images.unload, loaded))
     if missing := [name for name in exported if name not in addresses]:
         raise RuntimeError(f"machine code does not define {', '.join(missing)}")
-    return LoadedObject(addresses, functools.partial(images.unload, loaded))
+    return made
 
 
 def _give_back_to_llvm(trackers: list[Any], linker: Any) -> None:

@@ -271,8 +271,12 @@ def load(images: Sequence[bytes], symbols: Mapping[str, int]) -> list[Image]:
     addresses = dict(symbols)
     for image in loaded:
         addresses |= {name: image.base + place for name, place in image.symbols.items()}
-    for image in loaded:
-        image.settle(addresses)
+    try:
+        for image in loaded:
+            image.settle(addresses)
+    except RuntimeError:
+        unload(loaded)
+        raise
     return loaded
 
 

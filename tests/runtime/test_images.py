@@ -73,6 +73,11 @@ def integer(loaded: cpu.LoadedObject, name: str) -> ctypes._FuncPointer:
     return cpu.callable_at(loaded.address(name), ctypes.c_int64, ctypes.c_int64)
 
 
+def mapped() -> int:
+    """How many pieces of memory this process has."""
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
 @pytest.mark.parametrize("passes", ["quick", "light", "full"])
 def test_memory_constants_and_calls(passes: str) -> None:
     (code,) = cpu.linked(cpu.compile_text(COUNTER, passes), cpu.compile_text(TWICE, passes))
@@ -99,8 +104,12 @@ def test_objects_that_are_loaded_one_by_one_use_each_other() -> None:
 
 def test_what_is_nowhere_is_an_error() -> None:
     text = "declare void @undefined()\ndefine void @f() {\n  call void @undefined()\n  ret void\n}\n"
-    with pytest.raises(RuntimeError, match="undefined"):
-        cpu.load_object(cpu.compile_text(text))
+    code = cpu.compile_text(text)
+    before = mapped()
+    for _ in range(100):
+        with pytest.raises(RuntimeError, match="undefined"):
+            cpu.load_object(code)
+    assert mapped() < before + 20
 
 
 def test_names_are_defined_once() -> None:
@@ -140,10 +149,6 @@ def test_code_cannot_be_written_and_memory_cannot_be_run() -> None:
 
 def test_memory_comes_back() -> None:
     (code,) = cpu.linked(cpu.compile_text(COUNTER))
-
-    def mapped() -> int:
-        return len(Path("/proc/self/maps").read_text().splitlines())
-
     cpu.load_object(code)
     before = mapped()
     for _ in range(200):
