@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Graph, Node, TensorType
+from eagerjit.compiler.ir import Graph, Node, TensorType, ancestors
 from eagerjit.compiler.ops import (
     convolution,
     elementwise,
@@ -25,7 +25,6 @@ from eagerjit.compiler.ops import (
 )
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.ops.host import TENSOR, host
-from eagerjit.compiler.partition import ancestors
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.runtime.records import record

@@ -118,3 +118,15 @@ def rebuild(graph: Graph, nodes: Iterable[Node], replaced: Mapping[Node, Node]) 
         [replaced.get(n, n) for n in graph.outputs],
         [(target, replaced.get(value, value)) for target, value in graph.writes],
     )
+
+
+def ancestors(nodes: list[Node]) -> set[Node]:
+    """The nodes and all that they are computed from."""
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack += node.inputs
+    return found

@@ -135,18 +135,6 @@ def replay(wanted: list[Node], given: dict[Node, Node]) -> tuple[list[Node], dic
     return order, new
 
 
-def ancestors(nodes: list[Node]) -> set[Node]:
-    """The nodes and all that they are computed from."""
-    found: set[Node] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack += node.inputs
-    return found
-
-
 def with_siblings(graph: Graph, found: set[Node]) -> set[Node]:
     """The nodes, and the other results of the calls of the host among them, which cost nothing more to compute."""
     calls = {_call(n) for n in found if n.op.family == "host"}

@@ -13,7 +13,7 @@ from typing import Any
 from eagerjit import compiler as _compiler
 from eagerjit import late as _late
 from eagerjit import random
-from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from eagerjit.autograd import enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
 from eagerjit.dispatch import forget_programs as _forget_programs
@@ -26,7 +26,7 @@ from eagerjit.generator import (
     seed,
     set_rng_state,
 )
-from eagerjit.ops import activation, composite, contraction, index, linear, normalization
+from eagerjit.ops import activation, composite, index, linear, normalization
 from eagerjit.runtime import binding as _binding
 from eagerjit.runtime import dtypes as _dtypes
 from eagerjit.runtime import mode as _mode
@@ -107,7 +107,7 @@ _LAZY_NAMES = {
         "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_dtype", "clear_autocast_cache",
         "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ), "eagerjit.amp.autocast"),
-    "is_inference_mode_enabled": "eagerjit.autograd.modes",
+    "Function": "eagerjit.autograd.function", "is_inference_mode_enabled": "eagerjit.autograd.modes",
     **dict.fromkeys((
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled",
     ), "eagerjit.autograd.anomaly"),
@@ -240,7 +240,6 @@ for _module, _names in {
     random: "rand randn randint rand_like randn_like randint_like randperm normal",
     index: "stack",
     composite: "meshgrid",
-    contraction: "einsum tensordot",
     normalization: "softmax log_softmax",
 }.items():
     _functions.update({_name: getattr(_module, _name) for _name in _names.split()})

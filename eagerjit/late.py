@@ -99,6 +99,7 @@ FUNCTIONS = {
     "CharTensor ByteTensor BoolTensor",
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",
     "eagerjit.ops.complexes": "complex polar real imag view_as_real view_as_complex",
+    "eagerjit.ops.contraction": "einsum tensordot",
     "eagerjit.ops.products": "chain_matmul",
     "eagerjit.ops.distances": "cdist pdist",
     "eagerjit.ops.numeric": "rsub is_complex",

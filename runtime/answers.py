@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from eagerjit.runtime.native.operators import HASH_FACTOR, HASH_SEED
+from eagerjit.runtime.native.agreed import HASH_FACTOR, HASH_SEED
 
 MAX_ANSWERS = 1024
 """Answers of one function; beyond, all are forgotten: a program that never repeats itself must not fill memory."""

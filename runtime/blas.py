@@ -20,8 +20,8 @@ import numpy as np
 
 from eagerjit.runtime import cpu, dtypes
 from eagerjit.runtime.native import products as layout
+from eagerjit.runtime.native.agreed import OUT_OF_MEMORY
 from eagerjit.runtime.native.library import convolutions, native, products
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY
 from eagerjit.runtime.once import once
 from eagerjit.runtime.records import record
 

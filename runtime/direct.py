@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import blas, dtypes
-from eagerjit.runtime.native.factors import GEQRF, GESDD, GETRF, GETRS, ORGQR, POTRF, SYEVD, TRSM
-from eagerjit.runtime.native.fourier_calls import MOST_DIMS
+from eagerjit.runtime.native.agreed import GEQRF, GESDD, GETRF, GETRS, MOST_DIMS, ORGQR, POTRF, SYEVD, TRSM
 from eagerjit.runtime.native.library import NativeLibrary, routine
 from eagerjit.runtime.once import once
 from eagerjit.runtime.program import HostCall

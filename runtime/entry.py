@@ -29,10 +29,8 @@ from eagerjit.runtime.keys import (
     value_word,
 )
 from eagerjit.runtime.native import context as c
+from eagerjit.runtime.native.agreed import MAX_PARAMETERS
 from eagerjit.runtime.native.library import native
-from eagerjit.runtime.native.operators import (
-    MAX_PARAMETERS,
-)
 from eagerjit.runtime.once import lock
 from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.source import here
@@ -216,7 +214,7 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
         self.numbers, self.shapes = frozenset(numbers), frozenset(shapes)
         self._records, self._reflected, self._writes = int(record), int(reflected), int(writes)
         self._filed: dict[tuple[int, ...], list[_Entry]] = {}
-        self._names = self._describe()
+        self._names: Any = None
 
     def __repr__(self) -> str:
         return f"<built-in function {self.__name__}>"
@@ -310,7 +308,12 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
         self._words = table
         self._call_natively("operator_call")
 
-    def _describe(self) -> Any:
+    def _call_natively(self, function: str) -> None:
+        if self._names is None:
+            self._names = self._described()
+        super()._call_natively(function)
+
+    def _described(self) -> Any:
         """Tells native code the parameters; the table of their names and defaults."""
         pairs = zip(self.parameters, self.defaults, strict=True)
         words = [word for name, d in pairs for word in (id(name), 0 if d is Parameter.empty else id(d))]

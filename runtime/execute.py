@@ -10,16 +10,14 @@ from eagerjit.runtime import blas, heap_types, layout, mode
 from eagerjit.runtime.binding import bind, new_tensor
 from eagerjit.runtime.check import check_program
 from eagerjit.runtime.host import BoundCall
-from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable
+from eagerjit.runtime.native.agreed import BESIDE, MOST_HIDDEN
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
-from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
-from eagerjit.runtime.native.device import BESIDE, MOST_HIDDEN
 from eagerjit.runtime.native.library import convolutions, native, products
 from eagerjit.runtime.once import once
-from eagerjit.runtime.program import DeviceOp, NativeOp, Op, Program, flat_words
+from eagerjit.runtime.program import MISS, DeviceOp, NativeOp, Op, Program, flat_words
 from eagerjit.runtime.shortened import shortened, with_constants
 
-__all__ = ["MISS", "KernelType", "NativeExecutable", "PythonExecutable", "bind", "load", "mode", "new_tensor"]
+__all__ = ["MISS", "NativeExecutable", "bind", "load", "mode", "new_tensor"]
 
 N_ARENAS: dict[int, int] = {Op.ARENA: 1, DeviceOp.ARENA: 1, DeviceOp.KERNEL: 2}
 _HOLDING = frozenset(
@@ -91,6 +89,8 @@ def n_parameters(step: tuple[int, ...]) -> int:
         case (Op.MATMUL, _, n_batch, *_):
             return 4 * n_batch
         case (Op.CONVOLUTION, *_):
+            from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
+
             return CALLER_WORDS
     return 0
 
@@ -121,6 +121,8 @@ def load(program: Program, functions: Sequence[int], objects: Sequence[object]) 
     if codes & {Op.MATMUL, Op.CONVOLUTION}:
         blas.blas()
     if rank > MAX_NDIM or not layout.ready():
+        from eagerjit.runtime.interpret import PythonExecutable
+
         return PythonExecutable(program, functions, objects)
     if Op.MATMUL in codes:
         products()

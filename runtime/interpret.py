@@ -13,26 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eagerjit.runtime import blas, dtypes, memory, mode
+from eagerjit.runtime import blas, memory, mode
 from eagerjit.runtime.binding import bump_version, is_tensor, new_tensor, same_value, shared_storage
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.host import BoundCall, memory_at
-from eagerjit.runtime.program import Op, Program
+from eagerjit.runtime.program import MISS, TYPES, Op, Program
 
 KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 ALIGNMENT = 64
 _ABSENT = object()
-TYPES = tuple(d.numpy for d in sorted(dtypes.HELD, key=lambda d: d.code))
-
-
-class _Miss:
-    """The result of a run whose guards did not hold."""
-
-    def __repr__(self) -> str:
-        return "MISS"
-
-
-MISS = _Miss()
 
 
 class Abandon(Exception):

@@ -11,7 +11,7 @@ import numpy as np
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.binding import bound, is_tensor
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.runtime.native.operators import (
+from eagerjit.runtime.native.agreed import (
     EXPONENT_BIAS,
     FLOATS,
     HASH_FACTOR,

@@ -120,7 +120,7 @@ def _keep(*objects: Any) -> int:
 def _fill() -> None:
     from eagerjit.runtime.binding import same_value
     from eagerjit.runtime.entry import record_node
-    from eagerjit.runtime.interpret import MISS
+    from eagerjit.runtime.program import MISS
 
     _verify_head()
     _verify_arrays()

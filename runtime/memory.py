@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.runtime.native import memory as layout
+from eagerjit.runtime.native import agreed as layout
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import once
 

@@ -9,7 +9,7 @@ from eagerjit.runtime import layout
 from eagerjit.runtime.answers import Answers
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.entry import OpCall
-from eagerjit.runtime.native.operators import MAX_PARAMETERS, OTHER
+from eagerjit.runtime.native.agreed import MAX_PARAMETERS, OTHER
 from eagerjit.runtime.once import lock
 from eagerjit.runtime.parameters import parameters
 

@@ -19,7 +19,21 @@ from dataclasses import field
 from enum import IntEnum
 from typing import Any
 
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.records import record
+
+TYPES = tuple(d.numpy for d in sorted(dtypes.HELD, key=lambda d: d.code))
+"""NumPy's dtypes by the codes that instructions have for them."""
+
+
+class _Miss:
+    """The result of a run whose guards did not hold."""
+
+    def __repr__(self) -> str:
+        return "MISS"
+
+
+MISS = _Miss()
 
 
 class Op(IntEnum):

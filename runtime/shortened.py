@@ -9,8 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from eagerjit.runtime.check import LOADS, operand_kinds
-from eagerjit.runtime.interpret import TYPES
-from eagerjit.runtime.program import PARTS, DeviceOp, NativeOp, Op, Program
+from eagerjit.runtime.program import PARTS, TYPES, DeviceOp, NativeOp, Op, Program
 
 Step = tuple[int, ...]
 

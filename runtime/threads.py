@@ -6,7 +6,7 @@ import ctypes
 import functools
 from typing import Any
 
-from eagerjit.runtime.native import threads as layout
+from eagerjit.runtime.native import agreed as layout
 from eagerjit.runtime.native.library import native
 
 
@@ -24,8 +24,10 @@ def set_num_threads(threads: int) -> None:
     """Runs kernels on this many threads from now on; ValueError below 1. Results never depend on it."""
     if threads < 1:
         raise ValueError(f"the number of threads must be at least 1, got {threads}")
+    from eagerjit.runtime.native.threads import HAS_FUTEX
+
     get_num_threads()
-    _word(layout.THREADS).value = min(threads, layout.MAX_THREADS) if layout.HAS_FUTEX else 1
+    _word(layout.THREADS).value = min(threads, layout.MAX_THREADS) if HAS_FUTEX else 1
 
 
 def set_spin_microseconds(microseconds: float) -> None:
@@ -44,6 +46,6 @@ def parallel_for(kernel: int, arguments: Any, tasks: int, scratch_bytes: int = 0
     """Runs the kernel at address `kernel` over [0, tasks) with the GIL released, in ranges from multiples of `block`.
 
     `arguments` is a ctypes array of 64-bit words (or an address). Returns 0, or the status of the first range that
-    failed; `native.threads.OUT_OF_MEMORY` where scratch memory could not be had.
+    failed; `native.agreed.OUT_OF_MEMORY` where scratch memory could not be had.
     """
     return int(_parallel_for()(kernel, arguments, tasks, scratch_bytes, block))

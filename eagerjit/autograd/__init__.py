@@ -1,8 +1,6 @@
 """Automatic differentiation: gradients of recorded operations, custom functions, and checks of both."""
 
 from eagerjit.autograd.api import backward, grad
-from eagerjit.autograd.check import gradcheck, gradgradcheck
-from eagerjit.autograd.function import Function, once_differentiable
 from eagerjit.autograd.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
 __all__ = [
@@ -29,6 +27,7 @@ __all__ = [
 
 _LATE = {
     "Variable": "variable", "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
+    "gradcheck": "check", "gradgradcheck": "check", "Function": "function", "once_differentiable": "function",
     **dict.fromkeys(("functional", "forward_ad", "profiler", "variable", "graph", "grad_mode"), ""),
 }  # fmt: skip
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.autograd import engine
-from eagerjit.autograd.accumulation import accumulate
 from eagerjit.cautions import caution
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -89,14 +87,26 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
     return out
 
 
+_run: list[Any] = []
+"""The engine's walk, from the first one on: programs without gradients need no engine."""
+
+
+def _engine() -> Any:
+    from eagerjit.autograd import engine
+
+    _run.append(engine.run)
+    return engine.run
+
+
 def _walk(roots: Sequence[Tensor], grads: Any, targets: Any, retain: bool, create_graph: bool) -> Any:
     """The engine's walk, watched where anomalies are to be detected."""
+    run = _run[0] if _run else _engine()
     if Defaults.anomaly is None:
-        return engine.run(roots, grads, targets, retain, create_graph)
+        return run(roots, grads, targets, retain, create_graph)
     from eagerjit.autograd.anomaly import watched
 
     with watched(roots, create_graph):
-        return engine.run(roots, grads, targets, retain, create_graph)
+        return run(roots, grads, targets, retain, create_graph)
 
 
 def backward(
@@ -117,6 +127,8 @@ def backward(
     if not targets:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     found = _walk(roots, grads, targets, retain, create_graph)
+    from eagerjit.autograd.accumulation import accumulate
+
     for target, gradient in zip(targets, found, strict=True):
         if gradient is not None:
             accumulate(target, gradient, create_graph)

@@ -14,7 +14,7 @@ from eagerjit.autograd.node import GradNode, filled, used_up
 from eagerjit.autograd.release import lighten
 from eagerjit.autograd.stale import check_versions
 from eagerjit.runtime import walking
-from eagerjit.runtime.native.walk_graph import KIND_OP, KIND_OTHER, KIND_STRANGE
+from eagerjit.runtime.native.agreed import KIND_OP, KIND_OTHER, KIND_STRANGE
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
 

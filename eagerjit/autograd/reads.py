@@ -10,8 +10,7 @@ import numpy as np
 
 from eagerjit.autograd.rules import derived_gradient
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Node
-from eagerjit.compiler.partition import ancestors
+from eagerjit.compiler.ir import Node, ancestors
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode

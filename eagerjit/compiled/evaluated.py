@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eagerjit.compiler.evaluate import evaluate_graph
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
@@ -101,6 +100,8 @@ def _refuse_complex(op: Op, nodes: list[Node]) -> None:
 
 def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
     """The op's result by NumPy, and what it writes written."""
+    from eagerjit.compiler.evaluate import evaluate_graph  # few programs need it
+
     tracer, result, nodes, writes, given = _recorded(op, arguments)
     _refuse_complex(op, tracer.nodes)
     graph = Graph(op.name, tracer.inputs, tracer.nodes, [*nodes, *(node for _, node in writes)])

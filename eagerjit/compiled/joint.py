@@ -14,9 +14,9 @@ from eagerjit.autograd.saved import Saved, operations
 from eagerjit.compiled.compilation import Report, describe, executable_of, simplified
 from eagerjit.compiled.visits import Visit, visit_of
 from eagerjit.compiled.walks import Summary, Walk, cotangent, leaves_with_gradients, own, walk
-from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.ir import Graph, Node, ancestors
 from eagerjit.compiler.matching import matches
-from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace, saved_values, with_siblings
+from eagerjit.compiler.partition import GradientTrace, gradient_trace, saved_values, with_siblings
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
 from eagerjit.recording.trace import Tracer

@@ -12,8 +12,8 @@ import numpy as np
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
 from eagerjit.compiler.batch import Batcher, Value
-from eagerjit.compiler.ir import Graph, Node
-from eagerjit.compiler.partition import ancestors, saved_values
+from eagerjit.compiler.ir import Graph, Node, ancestors
+from eagerjit.compiler.partition import saved_values
 from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, inputs_read
 from eagerjit.control.code import Code, code_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.autograd import Function
+from eagerjit.autograd.function import Function
 from eagerjit.distributed import exchange
 from eagerjit.distributed.collectives import ReduceOp
 from eagerjit.distributed.groups import ProcessGroup, place_in, world

@@ -12,9 +12,8 @@ from eagerjit import pytree
 from eagerjit.compiled.answers import answer
 from eagerjit.compiled.compilation import executable_of
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.ir import Graph, Node, ancestors
 from eagerjit.compiler.ops import elementwise
-from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, Output, Trace
 from eagerjit.effects.clocks import ACTED_ON, acted_on, is_clock

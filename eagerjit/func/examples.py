@@ -10,10 +10,9 @@ from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode, record
 from eagerjit.compiler.batch import RANDOMNESS_ERROR
-from eagerjit.compiler.ir import Node, TensorType
+from eagerjit.compiler.ir import Node, TensorType, ancestors
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.compiler.partition import ancestors
 from eagerjit.func.mapped import Mapped
 from eagerjit.func.taped import TapedTracer
 from eagerjit.recording.numbers import TracedFloat

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode, record
 from eagerjit.compiler.batch import batch
-from eagerjit.compiler.ir import Graph, Node
-from eagerjit.compiler.partition import ancestors
+from eagerjit.compiler.ir import Graph, Node, ancestors
 from eagerjit.func.evaluate import run_graph
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import mode

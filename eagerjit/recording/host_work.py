@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Graph, Node
-from eagerjit.compiler.partition import ancestors
+from eagerjit.compiler.ir import Graph, Node, ancestors
 from eagerjit.compiler.unify import symbols_in
 from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber, computed
 from eagerjit.recording.host_steps import Call, HostSteps, Number, Result, Scalar, Size, Step, Value, kind_of

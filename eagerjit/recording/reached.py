@@ -11,8 +11,6 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.signature import ObjectGuard
-from eagerjit.guards.comparing import tensors_in
-from eagerjit.guards.structures import Structure
 from eagerjit.runtime.program import Op
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor, storage_of
@@ -21,6 +19,7 @@ from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
+    from eagerjit.guards.structures import Structure
     from eagerjit.recording.trace import Tracer
 
 
@@ -71,6 +70,8 @@ def keep_arrays_shared(tracer: Tracer, results: Sequence[Any]) -> None:
 
 def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any], values: list[Any]) -> None:
     """Tie inputs that the function also reaches by itself to these very tensors: they are one input of the graph."""
+    from eagerjit.guards.comparing import tensors_in
+
     outside = [*(o for o in owners if not isinstance(o, Tensor)), *values]
     journal = tracer.journal
     known = {id(t) for t in tensors_in(outside, journal.windows.histories.is_open, journal.changing())}

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Node, ancestors
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.ops.host import NUMBER, host
-from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.signature import Binding, IntLeaf
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.questions import Questions

@@ -25,7 +25,6 @@ from eagerjit.state import state
 from eagerjit.tensors import creation
 from eagerjit.tensors.making import strided
 from eagerjit.tensors.placement import array_at, device_of, host_array, wanted
-from eagerjit.tensors.printing import format_tensor
 from eagerjit.tensors.tensor import Parameter, Tensor, is_asked, new_tensor
 
 # -- to numbers and arrays --------------------------------------------------------------------------------------------
@@ -154,7 +153,14 @@ def formatted(input: Tensor, specification: str) -> str:
     plain = input.ndim == 0 and type(input) is Tensor and not input.is_meta
     if not plain and specification:
         raise TypeError(f"unsupported format string passed to {type(input).__name__}.__format__")
-    return format(item(input), specification) if plain else format(format_tensor(input), specification)
+    return format(item(input), specification) if plain else format(shown(input), specification)
+
+
+def shown(input: Tensor) -> str:
+    """The tensor's text."""
+    from eagerjit.tensors.printing import format_tensor
+
+    return format_tensor(input)
 
 
 # -- what it is -------------------------------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ from eagerjit.runtime.remembered import Remembered
 from eagerjit.tensors import conversion as c
 from eagerjit.tensors import copying, moving, places
 from eagerjit.tensors.outputs import write_out
-from eagerjit.tensors.printing import format_tensor
 from eagerjit.tensors.tensor import Tensor
 
 BINARY = {
@@ -126,7 +125,7 @@ METHODS: dict[str, Any] = {
 
 SPECIAL = {
     "__array__": c.to_array, "__bool__": c.truth, "__index__": c.as_index, "__len__": c.length, "__iter__": c.iterate,
-    "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": copying.deepcopy,
+    "__contains__": c.contains, "__format__": c.formatted, "__repr__": c.shown, "__deepcopy__": copying.deepcopy,
     "__copy__": copying.shallow_copy,
     "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
     **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},

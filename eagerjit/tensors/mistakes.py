@@ -5,7 +5,6 @@ Checking first would cost every call; what a call of a wrong type raises otherwi
 
 from __future__ import annotations
 
-import functools
 import inspect
 import numbers
 import sys
@@ -61,7 +60,6 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
         names = ()
     annotations, called = getattr(known, "__annotations__", {}), name or function.__name__
 
-    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
@@ -83,6 +81,8 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
                 raise
             raise wrong from error
 
+    vars(call).update(getattr(function, "__dict__", {}), __wrapped__=function)
+    call.__annotations__ = getattr(function, "__annotations__", {})
     call.__name__ = call.__qualname__ = called
     call.__module__, call.__doc__ = module or function.__module__, known.__doc__
     return call

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from eagerjit.compiler.partition import ancestors
+from eagerjit.compiler.ir import ancestors
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import Evaluated, TraceBreak, user_line

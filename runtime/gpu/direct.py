@@ -28,8 +28,8 @@ from eagerjit.runtime.interpret import MISS
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native import device_memory as blocks
 from eagerjit.runtime.native import ready as launches
+from eagerjit.runtime.native.agreed import MOST_HIDDEN
 from eagerjit.runtime.native.context import MAX_NDIM
-from eagerjit.runtime.native.device import MOST_HIDDEN
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock, once
 from eagerjit.runtime.program import DeviceOp, Op, Program

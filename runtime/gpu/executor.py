@@ -28,8 +28,8 @@ from eagerjit.runtime.gpu.host_work import (
 )
 from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device, copy_to_device, copy_to_host
 from eagerjit.runtime.gpu.stream import current_stream
-from eagerjit.runtime.interpret import HANDLERS, TYPES, Abandon, Frame, PythonExecutable
-from eagerjit.runtime.program import Op, Program
+from eagerjit.runtime.interpret import HANDLERS, Abandon, Frame, PythonExecutable
+from eagerjit.runtime.program import TYPES, Op, Program
 
 STATUS_BYTES = 4
 

@@ -6,9 +6,9 @@ where free).
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import HASH_FACTOR, HASH_SEED
 from eagerjit.runtime.native.language import external, i64, load_i64, load_ptr, ptr, shift_right_unsigned
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef
-from eagerjit.runtime.native.operators import HASH_FACTOR, HASH_SEED
 
 PyBytes_FromStringAndSize = external("ptr PyBytes_FromStringAndSize(ptr, i64)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from eagerjit.runtime.native.agreed import OUT_OF_MEMORY
 from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
@@ -32,7 +33,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.products import ENOUGH_TILES
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for
+from eagerjit.runtime.native.threads import parallel_for
 from eagerjit.runtime.native.windows import (
     DEPTH,
     DILATION,

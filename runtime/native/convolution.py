@@ -12,6 +12,7 @@ stay in a core's cache, so that only X, W and Y pass through memory.
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import OUT_OF_MEMORY
 from eagerjit.runtime.native.convolution_plan import (
     CALLER_WORDS,
     CHANNEL_BLOCK,
@@ -68,7 +69,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
 )
 from eagerjit.runtime.native.products import INT32_MAX, NO_TRANSPOSE, PER_OPERATION, TOO_LARGE, TRANSPOSE
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY, is_worth_threads, parallel_for, serial_for
+from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for
 from eagerjit.runtime.native.turned import is_turned, lay_out_weight, take_phase
 from eagerjit.runtime.native.windows import STRIDE, gather_columns, scatter_columns
 

@@ -6,6 +6,7 @@ All calls hold the GIL: a launch only queues work.
 from __future__ import annotations
 
 from eagerjit.runtime.mode import DEVICE, STREAM, WATCHED_WORD
+from eagerjit.runtime.native.agreed import BESIDE
 from eagerjit.runtime.native.context import (
     ALIGNED_FLAG,
     ARRAY_DATA,
@@ -98,8 +99,6 @@ PyErr_Restore = external("void PyErr_Restore(ptr, ptr, ptr)")
 NOWHERE = 64  # where the elements of an array without any lie: NumPy takes memory for it at null
 
 # Words beside a kernel's own
-BESIDE = 6  # tasks, status, tables of functions, partials, counters, null
-MOST_HIDDEN = 48  # parameters that the compiler may add to a kernel: of its own, and with tensor maps
 
 
 def device_is_ready(keeper: ptr) -> bool:

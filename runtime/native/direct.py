@@ -9,6 +9,7 @@ order, however the work is cut.
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import OUT_OF_MEMORY
 from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
@@ -67,7 +68,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.products import PER_OPERATION
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY, is_worth_threads, parallel_for, serial_for
+from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 from eagerjit.runtime.native.windows import (
     DEPTH,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eagerjit.runtime.mode import GRAD_OFF, TRACING
+from eagerjit.runtime.native.agreed import MAX_PARAMETERS
 from eagerjit.runtime.native.arrays import over_arrays, release_over_arrays
 from eagerjit.runtime.native.context import (
     ARITY,
@@ -60,7 +61,6 @@ from eagerjit.runtime.native.objects import (
 )
 from eagerjit.runtime.native.operators import (
     MAX_LEAVES,
-    MAX_PARAMETERS,
     bind_arguments,
     chosen_leaves,
     make_key,

@@ -7,6 +7,7 @@ that are large, factorizations that fail. LAPACK's matrices are turned: a column
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import GETRF, GETRS, POTRF, TRSM
 from eagerjit.runtime.native.language import (
     buffer,
     c_string,
@@ -39,7 +40,6 @@ ARGUMENTS = 24
 
 SINGLE, DOUBLE, COMPLEX = 0, 1, 2
 
-POTRF, GETRF, GETRS, TRSM, GESDD, SYEVD, GEQRF, ORGQR = range(8)
 lapack_functions = global_bytes(8 * 4 * 8)
 """Addresses of these functions, each for the four kinds; 0 where there is no LAPACK."""
 

@@ -7,6 +7,7 @@ vectors over rows of Y.
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import OUT_OF_MEMORY
 from eagerjit.runtime.native.chunks import (
     COLUMNS,
     HIGH,
@@ -40,7 +41,6 @@ from eagerjit.runtime.native.language import (
     store_i32,
     store_ptr,
 )
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, WIDTH
 

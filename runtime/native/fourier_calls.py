@@ -60,7 +60,6 @@ LONGEST = 2047
 fourier_lengths = global_bytes(16 * (LONGEST + 1) * 2)
 """By length and precision how many stages there are and where their table is; 0 before Python has made it."""
 
-MOST_DIMS = 14
 FULL, HALF_OF_REAL, WHOLE = range(3)
 
 malloc = external("ptr malloc(i64)")

@@ -10,8 +10,6 @@ import ctypes
 import functools
 import os
 
-from eagerjit.runtime import cpu
-from eagerjit.runtime.native import improving
 from eagerjit.runtime.native.parts import NativeLibrary, Part
 from eagerjit.runtime.once import lock, once
 
@@ -52,7 +50,7 @@ CONVOLUTIONS = Part(
 def native() -> NativeLibrary:
     """What runs Programs."""
     stored = CORE.stored()
-    library = improving.load(CORE, later="answers") if stored is None else NativeLibrary(cpu.load_object(*stored))
+    library = CORE.loaded(stored) if stored else _improving(CORE)
     os.register_at_fork(after_in_child=library.function("forget_threads", None))
     return library
 
@@ -78,6 +76,12 @@ def routine(part: str) -> NativeLibrary:
     """Kernels that Programs call by name ("scan", "order", "search", "sparse"), or functions of the host."""
     with lock:
         return ROUTINES[part].load(native())
+
+
+def _improving(part: Part) -> NativeLibrary:
+    from eagerjit.runtime.native import improving
+
+    return improving.load(part, later="answers")
 
 
 def _tell(cell: str, address: int) -> None:

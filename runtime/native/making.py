@@ -24,6 +24,7 @@ from eagerjit.runtime.making import (
     TENSOR,
 )
 from eagerjit.runtime.mode import ELSEWHERE, TRACING
+from eagerjit.runtime.native.agreed import KIND_LARGE
 from eagerjit.runtime.native.arrays import tensor_on
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
@@ -69,7 +70,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import Py_DecRef, array_of
-from eagerjit.runtime.native.operators import KIND_LARGE, code_of, float_kind
+from eagerjit.runtime.native.operators import code_of, float_kind
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer
 from eagerjit.runtime.native.view_calls import integers
 

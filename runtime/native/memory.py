@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
+from eagerjit.runtime.native.agreed import ALLOCATED, CACHED, FRESH, LIMIT, PEAK, REUSED
 from eagerjit.runtime.native.language import (
     buffer,
     c_string,
@@ -47,14 +48,6 @@ SC_PAGE_SIZE = os.sysconf_names["SC_PAGE_SIZE"]
 SC_PHYSICAL_PAGES = os.sysconf_names["SC_PHYS_PAGES"]
 MAXIMUM = 1 << 46
 N_CLASSES = 4 * 42
-
-# Offsets in `memory_counters`.
-ALLOCATED = 0  # bytes in use now
-PEAK = 8  # most bytes in use at once
-CACHED = 16  # bytes on the free lists
-LIMIT = 24  # most bytes the free lists may hold; 0 before the first block, -1: they hold nothing
-FRESH = 32  # blocks taken from the C library
-REUSED = 40  # blocks taken from the free lists
 
 memory_counters = global_bytes(48)
 _free_lists = global_bytes(8 * N_CLASSES)

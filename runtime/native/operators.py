@@ -9,6 +9,22 @@ where a word has room for it, all else by identity. A table is a mask and, from 
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import (
+    EXPONENT_BIAS,
+    FLOATS,
+    HASH_FACTOR,
+    HASH_SEED,
+    INT_LIMIT,
+    INTS,
+    KIND_FLOAT,
+    KIND_INT,
+    KIND_LARGE,
+    LARGEST_BFLOAT16,
+    MAX_KEY_NDIM,
+    NOT_FINITE,
+    SIZES,
+    TENSORS,
+)
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
     ARRAY_DIMS,
@@ -64,19 +80,7 @@ PyLong_Type = external_data("PyLong_Type")
 PyTuple_Type = external_data("PyTuple_Type")
 PyBool_Type = external_data("PyBool_Type")
 
-MAX_KEY_NDIM = 4
-MAX_PARAMETERS = 12
-OTHER = 15  # in a plan, in the place of an argument's position: an object that is none of the call's
 MAX_LEAVES = 64
-TENSORS, SIZES = -(1 << 63), 1 << 62  # tells digests from addresses
-KIND_LARGE, KIND_FLOAT, KIND_INT = 13, 14, 15  # beside the dtype codes; no address is as small as any of these words
-FLOATS, INTS = -(1 << 62), 1 << 61  # tell numbers from these and from one another
-INT_LIMIT = 1 << 60  # of the ints whose value is their word
-EXPONENT_BIAS = 768  # floats from about 1e-76 to 1e77 have room: this less, their exponents are 1 to NOT_FINITE - 1
-NOT_FINITE = 511
-LARGEST_BFLOAT16 = float.fromhex("0x1.fep127")
-HASH_SEED = 0x2545F491
-HASH_FACTOR = -7046029254386353131  # odd, with well mixed bits
 
 
 def code_of(descriptor: ptr) -> i64:

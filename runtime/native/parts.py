@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
 import os
-from collections.abc import Iterator
-from enum import IntEnum
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.runtime import cache, cpu, images, sources
+from eagerjit.runtime import cache, cpu, sources
 from eagerjit.runtime.native import language
 
 if TYPE_CHECKING:
     from eagerjit.runtime.native.translate import Translated
 
-_MAKERS = (
-    *("language", "expressions", "eights", "fourier_code", "panel_code", "row_code", "intrinsics", "statements"),
-    *("translate", "parts", "library"),
-)
-"""What objects of native modules depend on besides; most of it is imported where the disk has none."""
+_CONSTANTS = ("dtypes", "making", "mode", "program", "views")
+"""Modules outside of this folder whose constants are folded in."""
+
+_LINKERS = ("cpu", "images")
+"""Modules outside of this folder that decide what objects are like."""
 
 _LENGTH = 8
 
@@ -56,24 +57,23 @@ class Part:
     @functools.cached_property
     def key(self) -> str:
         """What stands for the objects on the disk: a source, a folded constant or the target changes it."""
-        return cache.content_key(cpu.target_key(), *_fingerprint([*self.modules, *self._given()]))
+        names = [*self._names, *(name for part in self._base for name in part._names)]
+        machine = f"{cpu.target_key()} processors={os.cpu_count()} vectors={cpu.vector_width_bits()}"
+        return cache.content_key(machine, " ".join(names), _sources())
 
     def _given(self) -> list[ModuleType]:
         return [module for part in self._base for module in part.modules if module not in self.modules]
 
     def load(self, *base: NativeLibrary) -> NativeLibrary:
         """The part, compiled well, over its loaded bases."""
-        code = self.stored()
-        if code is None:
-            code = self.store([cpu.compile_text(self.translated().whole(), "inline")])
-        given = {
-            name: library.address(name)
-            for part, library in zip(self._base, base, strict=True)
-            for module in part.modules
-            if module not in self.modules
-            for name in (*functions(module), *memory(module))
-            if any(name.encode() in one for one in code)
-        }
+        stored = self.stored()
+        return self.loaded(stored or self.store([cpu.compile_text(self.translated().whole(), "inline")]), *base)
+
+    @staticmethod
+    def loaded(stored: list[bytes], *base: NativeLibrary) -> NativeLibrary:
+        """What the disk has of a part, over its loaded bases."""
+        names, *code = stored
+        given = {name: _found(name, base) for name in names.decode().split()}
         return NativeLibrary(cpu.load_object(*code, symbols=given))
 
     def translated(self) -> Translated:
@@ -83,15 +83,26 @@ class Part:
         return Translated(self.modules, self._given())
 
     def stored(self) -> list[bytes] | None:
-        """The part's well compiled code, if the disk has it."""
+        """What the disk has: the names that the part takes from its bases, then its well compiled code."""
         stored = cache.get("native", self.key)
         return None if stored is None else list(_taken_apart(stored))
 
     def store(self, objects: list[bytes]) -> list[bytes]:
-        """Links the part's well compiled objects and keeps what comes of them, which is returned."""
+        """Links the part's well compiled objects and keeps what `stored` gives from then on, which is returned."""
         code = cpu.linked(*objects)
-        cache.put("native", self.key, b"".join(len(one).to_bytes(_LENGTH, "little") + one for one in code))
-        return code
+        given = (name for module in self._given() for name in (*functions(module), *memory(module)))
+        names = " ".join(name for name in given if any(name.encode() in one for one in code))
+        kept = [names.encode(), *code]
+        cache.put("native", self.key, b"".join(len(one).to_bytes(_LENGTH, "little") + one for one in kept))
+        return kept
+
+
+def _found(name: str, base: Sequence[NativeLibrary]) -> int:
+    """Where a name is, looked for from the last base on: the first compiles what it has none of yet."""
+    for library in base[:0:-1]:
+        with contextlib.suppress(KeyError):
+            return library.address(name)
+    return base[0].address(name)
 
 
 def functions(module: ModuleType) -> list[str]:
@@ -119,18 +130,9 @@ def _taken_apart(stored: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _fingerprint(modules: list[ModuleType]) -> list[str]:
-    """All the object code depends on: sources of the modules and of the translator, and the constants they see."""
-    folder = os.path.dirname(str(language.__file__))
-    files = dict.fromkeys([*(f"{folder}/{name}.py" for name in _MAKERS), str(images.__file__)])
-    files |= dict.fromkeys(str(module.__file__) for module in modules)
-    parts = []
-    for module in modules:
-        for name, value in vars(module).items():
-            if isinstance(value, (int, float)):
-                parts.append(f"{name}={value!r}")
-            elif isinstance(value, type) and issubclass(value, IntEnum):
-                parts.append(f"{name}={[(member.name, member.value) for member in value]}")
-            elif isinstance(value, ModuleType) and value.__name__.startswith("eagerjit."):
-                files[str(value.__file__)] = None
-    return [*parts, sources.digest([*files])]
+@functools.cache
+def _sources() -> str:
+    """A digest of all that objects depend on besides the machine, which no module has to be imported for."""
+    folder = Path(__file__).parent
+    beside = [str(folder.parent / f"{name}.py") for name in (*_CONSTANTS, *_LINKERS)]
+    return sources.digest([*sources.modules_below(folder), *beside])

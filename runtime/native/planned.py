@@ -10,6 +10,7 @@ not of the call (None for those that are).
 from __future__ import annotations
 
 from eagerjit.runtime.mode import GRAD_OFF, TRACING
+from eagerjit.runtime.native.agreed import MAX_PARAMETERS, OTHER, SIZES, TENSORS
 from eagerjit.runtime.native.answers import find_answer, learned
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
@@ -47,10 +48,6 @@ from eagerjit.runtime.native.language import (
 )
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, array_of, is_tensor
 from eagerjit.runtime.native.operators import (
-    MAX_PARAMETERS,
-    OTHER,
-    SIZES,
-    TENSORS,
     bind_arguments,
     held_code_of,
     is_tuple,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import GEQRF, GESDD, ORGQR, SYEVD
 from eagerjit.runtime.native.factors import (
     ARGUMENTS,
     COLUMNS,
     COMPLEX,
-    GEQRF,
-    GESDD,
     INFO,
     KIND,
     LARGEST,
@@ -15,10 +14,8 @@ from eagerjit.runtime.native.factors import (
     LENGTH_INTEGERS,
     MIDDLE,
     NUMBERS_BYTES,
-    ORGQR,
     RIGHT,
     ROWS,
-    SYEVD,
     bytes_of,
     count_matrices,
     free,

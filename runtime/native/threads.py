@@ -20,6 +20,7 @@ from __future__ import annotations
 import platform
 import sys
 
+from eagerjit.runtime.native.agreed import MAX_THREADS, OUT_OF_MEMORY, SPIN_NANOSECONDS, THREADS
 from eagerjit.runtime.native.language import (
     address_of,
     atomic_add,
@@ -66,19 +67,15 @@ FUTEX_WAKE_PRIVATE = 129
 CLOCK_MONOTONIC = 1
 SIG_SETMASK = 2
 
-MAX_THREADS = 256
 RANGES_PER_THREAD = 16
 STACK_SCRATCH = 16384
 KEPT_SCRATCH = 1 << 28  # more scratch memory than that is given back
 WORK_PER_THREAD = 30_000  # scalar operations for which handing them over is worth it: 2 to 5 microseconds
 ENOUGH_WORK = 200_000  # worth handing over to any number of threads
 WAKING_WORK = 400_000  # worth waking them for: 30 to 70 microseconds
-OUT_OF_MEMORY = -1  # a status of ours: scratch memory could not be had
 
-# Offsets in `thread_pool`; what different threads write lies on cache lines of its own.
-THREADS = 0  # threads to use, the caller included; 0 before they are counted
+# Further offsets in `thread_pool`; what different threads write lies on cache lines of its own.
 STARTED = 8  # workers there are
-SPIN_NANOSECONDS = 16  # how long waiting threads spin before they sleep; 0 before it is set
 BUSY = 64  # 1 while a job runs
 GENERATION = 128  # counts jobs; workers sleep on its lower half
 SLEEPERS = 192

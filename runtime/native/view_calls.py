@@ -5,6 +5,7 @@ to Python.
 from __future__ import annotations
 
 from eagerjit.runtime.mode import GRAD_OFF, TRACING
+from eagerjit.runtime.native.agreed import MAX_PARAMETERS
 from eagerjit.runtime.native.context import (
     ARRAY_DIMS,
     ARRAY_FLAGS,
@@ -35,7 +36,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
 )
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, array_of, replace_slot, tensor_over
-from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments
+from eagerjit.runtime.native.operators import bind_arguments
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer, item_of, with_new_dimension
 from eagerjit.runtime.native.views import alias_of, expanded, permuted, reshaped, selected, sliced, viewable
 from eagerjit.runtime.views import (

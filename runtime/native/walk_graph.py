@@ -6,6 +6,7 @@ here give -1 then, and where they have set an exception.
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import KIND_OP, KIND_STRANGE
 from eagerjit.runtime.native.context import (
     ARRAY_DIMS,
     ARRAY_NDIM,
@@ -92,7 +93,6 @@ PyTuple_Type = external_data("PyTuple_Type")
 PyList_Type = external_data("PyList_Type")
 PyLong_Type = external_data("PyLong_Type")
 
-KIND_STRANGE, KIND_OP, KIND_OTHER = 0, 1, 2
 FEW = 4096  # elements of a tensor up to which Python, too, adds up gradients of its slices one by one
 
 

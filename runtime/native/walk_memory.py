@@ -5,6 +5,7 @@ Met are nodes, each with a record, and leaves, which are tensors without one.
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.agreed import HASH_FACTOR
 from eagerjit.runtime.native.language import (
     copy_bytes,
     external,
@@ -18,7 +19,6 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import PyErr_NoMemory, let_go
-from eagerjit.runtime.native.operators import HASH_FACTOR
 
 PyMem_RawRealloc = external("ptr PyMem_RawRealloc(ptr, i64)")
 PyMem_RawCalloc = external("ptr PyMem_RawCalloc(i64, i64)")

@@ -12,7 +12,8 @@ import numpy as np
 
 from eagerjit.runtime import cpu, dtypes, layout
 from eagerjit.runtime.binding import bind, bound, new_tensor
-from eagerjit.runtime.execute import NativeExecutable, PythonExecutable, load
+from eagerjit.runtime.execute import NativeExecutable, load
+from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Failure, Op, Program
 
 

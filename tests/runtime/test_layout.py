@@ -13,7 +13,8 @@ import pytest
 from program_tools import Storage, Tensor, adding, bound_classes, kernel, tensor
 
 from eagerjit.runtime import heap_types, layout
-from eagerjit.runtime.execute import NativeExecutable, PythonExecutable, load
+from eagerjit.runtime.execute import NativeExecutable, load
+from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.native import context as c
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -11,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from eagerjit.runtime.native import parts
+from eagerjit.runtime.native.library import CONVOLUTIONS, CORE, PRODUCTS, ROUTINES
+
+PARTS = [CORE, PRODUCTS, CONVOLUTIONS, *ROUTINES.values()]
 ROOT = Path(__file__).resolve().parents[2]
 
 WORK = """
@@ -145,3 +150,27 @@ going = False
 for other in others: other.join()
 """
     run(text, tmp_path)
+
+
+def test_a_process_that_finds_it_imports_none_of_its_modules(tmp_path: Path) -> None:
+    text = """
+results(); improving.wait()
+loaded = {name.rpartition(".")[2] for name in sys.modules if name.startswith("eagerjit.runtime.native.")}
+parts = [library.CORE, library.PRODUCTS, library.CONVOLUTIONS, *library.ROUTINES.values()]
+print(*sorted(loaded & {name for part in parts for name in part._names}))
+"""
+    assert len(run(text, tmp_path).split()) > 30
+    assert run(text, tmp_path) == "context products"
+
+
+def test_every_module_whose_constants_are_folded_in_counts() -> None:
+    folder = Path(parts.__file__).parent
+    native = {path.stem for path in folder.glob("*.py")}
+    compiled = {name for part in PARTS for name in part._names}
+    outside = set()
+    for name in compiled:
+        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("eagerjit"):
+                given = {f"{node.module}.{alias.name}" for alias in node.names}
+                outside |= {full.removeprefix("eagerjit.runtime.").split(".")[0] for full in given}
+    assert outside - {"native"} <= {*parts._CONSTANTS, *parts._LINKERS} and compiled <= native
