@@ -21,6 +21,7 @@ from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.reads import without_false_histories
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
 from eagerjit.calling import ARGUMENT_NAMES, own_memory
+from eagerjit.casts import CASTS
 from eagerjit.compiled.compilation import finish
 from eagerjit.compiled.evaluated import EVALUATED, evaluate, has_complex, with_tensors, without_memory
 from eagerjit.compiler.ops.declare import Primitive
@@ -87,7 +88,7 @@ class Op:
     once: Callable[[Any, tuple[Any, ...]], Any] | None = None
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
     ordered: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
-    needs_grad = aliases = accumulates = linear = wirtinger = absent_gradients = False
+    writes = aliases = accumulates = linear = wirtinger = absent_gradients = False
     derives = symbolic = True
     results_read: tuple[int, ...] | None = None
     formal: Formal | None = None
@@ -118,10 +119,9 @@ class Op:
 
     def entry(self, function: Callable[..., Any], reflected: bool = False) -> OpCall:
         """A function that calls the op, and may take more arguments: natively where it is given the op's alone."""
-        described = self.parameters, self.defaults, self.numbers, self.differentiable
-        entry = OpCall(self.name, function, self, *described, reflected, self.shapes)
+        described = self.parameters, self.defaults, self.numbers, self.differentiable, reflected, self.shapes
+        entry = OpCall(self.name, function, self, *described, siblings=self.entries, casts=self.name in CASTS)
         entry.__doc__ = function.__doc__
-        self.entries.append(entry)
         return entry
 
     def operator(self, reflected: bool = False) -> OpCall:
@@ -177,10 +177,10 @@ class Op:
 
     def _run_casting(self, arguments: tuple[Any, ...]) -> Any:
         """Run under autocast, which converts the arguments of the op that was called, not those of ops in its body."""
-        arguments = state.casting.convert(self.name, arguments)
         before = set_casting(None)
         try:
-            return self.run(arguments)
+            arguments = before.convert(self.name, arguments)
+            return self.run(arguments) if state.tracer is not None else self.call(*arguments)
         finally:
             set_casting(before)
 
@@ -290,7 +290,7 @@ class Op:
 
     def compile(self, arguments: tuple[Any, ...]) -> Any:
         """Trace the body on arguments of these types and compile it."""
-        tracer = Tracer(self.name, self.needs_grad)
+        tracer = Tracer(self.name)
         tracer.values_only = True
         tracer.source = self.name  # stands for the line: the Program serves calls from any
         with tracer:
@@ -312,7 +312,7 @@ class Op:
     def _computed(self, arguments: tuple[Any, ...]) -> Any:
         """What the body gives, in memory of its own."""
         result = self.body(*arguments)
-        return result if self.aliases or self.needs_grad else own_memory(result, arguments)
+        return result if self.aliases or self.writes else own_memory(result, arguments)
 
     def _placeholder(self, tracer: Tracer, index: int, argument: Any) -> Any:
         """A stand-in with its own identity, so that passing one tensor twice compiles nothing special."""

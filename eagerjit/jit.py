@@ -30,8 +30,8 @@ from eagerjit.recording.recording_lock import Busy
 from eagerjit.recording.related import Related
 from eagerjit.recording.replay import told_again
 from eagerjit.runtime import mode
-from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.function import Function
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
 from eagerjit.state import runs_plainly

@@ -11,18 +11,22 @@ import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from eagerjit import late
+from eagerjit.devices import Device
+from eagerjit.public import made_public, plain_of
 from eagerjit.runtime import layout, mode
 from eagerjit.runtime.binding import bound
+from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.once import once
-from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import set_function_modes, state
-from eagerjit.tensors.tensor import Parameter, ParameterClass, Tensor, is_asked
+from eagerjit.tensors.tensor import Parameter, ParameterClass, Shape, Tensor, is_asked
 from eagerjit.watching.observation import refuse_subclass
 
 OPERATORS = {
@@ -55,35 +59,10 @@ OF_DATA = frozenset("tensor as_tensor asarray from_numpy frombuffer".split())
 """Functions that only modes are asked for: to them tensors are data."""
 
 
-class Public(PubliclyNamed):
-    """A method, or a function of a namespace, where one object was both: what classes are told they are asked for.
-
-    It equals that object, which programs may have noted before, but not the other of the two.
-    """
-
-    def __init__(self, module: str, name: str, shared: Any):
-        self.module, self.shared = module, shared
-        functools.update_wrapper(self, shared)
-        self.__name__ = self.__qualname__ = name
-        self.question = _question(self, shared)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.question(*args, **kwargs)
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Public):
-            return (self.module, self.__name__, self.shared) == (other.module, other.__name__, other.shared)
-        return other is self.shared
-
-    def __hash__(self) -> int:
-        return hash(self.shared)
-
-    def public_name(self) -> tuple[str, str]:
-        of_tensor = self.module == "Tensor"
-        return (Tensor.__module__, f"Tensor.{self.__name__}") if of_tensor else (self.module, self.__name__)
+PLAIN = frozenset({
+    Tensor, Parameter, Shape, int, float, bool, complex, str, type(None), slice, type(...), DType, Device, np.ndarray
+})  # fmt: skip
+"""Classes that are known not to be asked."""
 
 
 def _found(module: str, name: str) -> Any:
@@ -91,7 +70,7 @@ def _found(module: str, name: str) -> Any:
     return getattr(Tensor if module == "Tensor" else importlib.import_module(module), name)
 
 
-_KINDS = (OpCall, Remembered, FunctionType, property, Public)
+_KINDS = (OpCall, Remembered, FunctionType, property)
 
 
 def functions() -> Iterator[tuple[str, str, Any]]:
@@ -118,7 +97,7 @@ def begin() -> None:
     _tell_apart(list(functions()))
     for module, name, value in list(functions()):
         if isinstance(value, property):
-            _alter(value.fget, value.__get__)
+            _alter(value.fget, value.__get__, of_self=True)
             _alter(value.fset, value.__set__)
         elif module == "Tensor" and name in OPERATORS:
             _alter(value, getattr(Tensor, OPERATORS[name]), operator=True)
@@ -134,12 +113,14 @@ def _tell_apart(found: list[tuple[str, str, Any]]) -> None:
     """Give methods that are functions of a namespace too an object for each."""
     methods = {id(value) for module, _, value in found if module == "Tensor"}
     shared = methods & {id(value) for module, _, value in found if module != "Tensor"}
-    for module, name, value in found:
-        if id(value) in shared and name not in OF_DATA:
-            of_tensor = module == "Tensor"
-            made = Public(module, OPERATORS.get(name, name) if of_tensor else name, value)
-            setattr(Tensor if of_tensor else importlib.import_module(module), name, made)
-            _alter(value, made)
+    told = [(module, name, value) for module, name, value in found if id(value) in shared and name not in OF_DATA]
+    plain = {id(value): plain_of(value) for _, _, value in told}
+    for module, name, value in told:
+        of_tensor = module == "Tensor"
+        made = made_public(module, OPERATORS.get(name, name) if of_tensor else name, value, plain[id(value)])
+        setattr(Tensor if of_tensor else importlib.import_module(module), name, made)
+        _alter(made, made)
+        _alter(value, made)
 
 
 def _is_parameter(cls: type, instance: Any) -> bool:
@@ -153,7 +134,7 @@ _questions: dict[Any, Callable[..., Any]] = {}
 """What asks, by the function that was altered, or by what an op had Python run."""
 
 
-def _alter(thing: Any, public: Any, of_data: bool = False, operator: bool = False) -> None:
+def _alter(thing: Any, public: Any, of_data: bool = False, operator: bool = False, of_self: bool = False) -> None:
     """Let what Python runs of a function ask first."""
     asking = _questions.values()
     if isinstance(thing, OpCall) and thing.slow not in asking:
@@ -161,10 +142,10 @@ def _alter(thing: Any, public: Any, of_data: bool = False, operator: bool = Fals
     elif isinstance(thing, Remembered) and thing.function not in asking:
         _questions[thing.function] = thing.function = _question(public, thing.function)
     elif type(thing) is FunctionType and thing not in _questions:
-        _alter_code(thing, public, of_data)
+        _alter_code(thing, public, of_data, _asks_itself if of_self else _asks)
 
 
-def _alter_code(function: FunctionType, public: Any, of_data: bool) -> None:
+def _alter_code(function: FunctionType, public: Any, of_data: bool, asking: Any) -> None:
     """Give a function another code, which has the old one called where nothing is asked."""
     code = function.__code__
     plain = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
@@ -174,12 +155,20 @@ def _alter_code(function: FunctionType, public: Any, of_data: bool) -> None:
     function.__wrapped__ = plain  # type: ignore[attr-defined]  # its signature is read there
     function.__defaults__ = None
     _questions[function] = _question(public, plain, of_data)
-    function.__kwdefaults__ = {"_question": _questions[function]}
-    function.__code__ = _asks.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name)
+    function.__kwdefaults__ = {
+        "_question": _questions[function], "_plain": plain, "_kinds": PLAIN, "_state": state
+    }  # fmt: skip
+    function.__code__ = asking.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name)
 
 
-def _asks(*args: Any, _question: Any, **kwargs: Any) -> Any:
+def _asks(*args: Any, _question: Any, _plain: Any, _kinds: Any, _state: Any, **kwargs: Any) -> Any:
+    if not kwargs and _kinds.issuperset(map(type, args)) and not _state.function_modes:
+        return _plain(*args)
     return _question(*args, **kwargs)
+
+
+def _asks_itself(self: Any, *, _question: Any, _plain: Any, _kinds: Any, _state: Any) -> Any:
+    return _plain(self) if type(self) in _kinds and not _state.function_modes else _question(self)
 
 
 def _question(
@@ -189,7 +178,7 @@ def _question(
 
     @functools.wraps(plain)
     def question(*args: Any, **kwargs: Any) -> Any:
-        if mode.plain():
+        if mode.plain() or (PLAIN.issuperset(map(type, args)) and not kwargs and not state.function_modes):
             return plain(*args, **kwargs)
         asked = overloaded((*args, *kwargs.values()) if kwargs else args)
         if of_data and asked and getattr(type(asked[0]), "is_data", True):
@@ -226,7 +215,7 @@ def overloaded(arguments: Iterable[Any]) -> list[Any]:
     for argument in arguments:
         for one in argument if isinstance(argument, (list, tuple)) else (argument,):
             kind = type(one)
-            if not is_asked(kind) or any(type(f) is kind for f in found):
+            if kind in PLAIN or not is_asked(kind) or any(type(f) is kind for f in found):
                 continue
             before = (i for i, f in enumerate(found) if issubclass(kind, type(f)))
             found.insert(next(before, len(found)), one)

@@ -89,10 +89,10 @@ def keep_parametrized(values: dict[Any, Any] | None) -> None:
 
 
 def set_casting(casting: Any) -> Any:
-    """Turn autocast on or off in this thread; returns what it was. Native fast paths do not convert: they close."""
+    """Turn autocast on or off in this thread; returns what it was. Native code does not convert: Python does."""
     before = state.casting
     state.casting = casting
-    _close_fast_paths()
+    mode.set_casting(casting is not None)
     return before
 
 
@@ -111,10 +111,8 @@ def set_function_modes(modes: tuple[Any, ...]) -> None:
 
 
 def _close_fast_paths() -> None:
-    """Native code computes on its own only where calls are neither recorded, nor converted, nor packed, nor seen."""
-    mode.set_tracing(
-        not (state.tracer is None and state.casting is None and state.saving is None and not state.function_modes)
-    )
+    """Native code computes on its own only where calls are neither recorded, nor packed, nor seen."""
+    mode.set_tracing(not (state.tracer is None and state.saving is None and not state.function_modes))
 
 
 class untraced:

@@ -1,21 +1,15 @@
-"""What the layers above call: jitted functions and eager operators in front of loaded Programs.
-
-A `Function` tries its executables in order, an `OpCall` looks its arguments up in a table; whatever neither serves goes
-to Python. Both begin as plain Python objects, so that making hundreds of operators starts nothing. The first native
-executable inserted turns an object into one that native code calls directly (`native/entry.py`), which does the same.
-"""
+"""Eager operators in front of loaded Programs: an `OpCall` looks its arguments up in a table (`native/entry.py`)."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter
-from types import MethodType
 from typing import Any, ClassVar, NamedTuple
 
-from eagerjit.runtime import dtypes, heap_types, layout, mode
+from eagerjit.runtime import dtypes, heap_types, mode
 from eagerjit.runtime.binding import bound, is_tensor
+from eagerjit.runtime.directly_called import DirectlyCalled
 from eagerjit.runtime.execute import MISS, NativeExecutable
 from eagerjit.runtime.keys import (
     NUMBER_KINDS,
@@ -30,7 +24,6 @@ from eagerjit.runtime.keys import (
 )
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.agreed import MAX_PARAMETERS
-from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock
 from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.source import here
@@ -39,120 +32,6 @@ MAX_ENTRIES = 512
 """Entries of one operator; beyond, arguments that keep changing would fill its table without end."""
 
 _FLOATING = frozenset(d.numpy for d in dtypes.HELD if d.is_differentiable)
-
-Finish = Callable[..., Any]
-
-
-class DirectlyCalled:
-    """What objects that native code calls directly share with Python functions."""
-
-    __slots__ = ()
-    native_slots: ClassVar[dict[int, str]]
-    """The slots that native code reads, by where it is told of their places."""
-
-    def _call_natively(self, function: str) -> None:
-        """Moves the object to the class that native code calls directly."""
-        with lock:
-            kind = type(self)
-            if kind not in _native_types:
-                self._vectorcall = native().address(function)  # type: ignore[misc]
-                self.__class__ = _native_type(kind)  # type: ignore[arg-type]
-
-    def _call_in_python(self) -> None:
-        """Moves the object back to the class it was made of."""
-        if type(self) in _native_types:
-            self.__class__ = _native_types[type(self)]
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)  # type: ignore[arg-type]
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self
-
-
-class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)):  # type: ignore[misc]
-    """A jitted function: `insert` adds an executable; a call that none serves is `fallback(*args, **kwargs)`.
-
-    Positional arguments are the executable's leaves, so only calls whose arguments are flat are served here. Like a
-    function it binds to instances when stored on a class.
-    """
-
-    __slots__ = ("__dict__", "__weakref__", "_entries", "_words", "fallback")
-    native_slots: ClassVar = {c.FUNCTION_FALLBACK: "fallback"}
-
-    def __init__(self, fallback: Callable[..., Any]):
-        self.fallback = fallback
-        self._entries: list[tuple[Any, Finish | None, bool, int, bool]] = []
-
-    def insert(
-        self,
-        executable: Any,
-        finish: Finish | None = None,
-        with_arguments: bool = False,
-        arrays: int = 0,
-        repeated: bool = False,
-    ) -> None:
-        """Tries `executable` after those inserted before.
-
-        `finish` turns the tuple of its outputs, and with `with_arguments` that of the arguments, into the result. The
-        bits of `arrays` say which arguments have to be ndarrays: the executable and `finish` get tensors over them.
-        With `repeated`, calls in which the executable raises an Exception are left to the fallback.
-        """
-        with lock:
-            self._entries = [*self._entries, (executable, finish, with_arguments, arrays, repeated)]
-            self._publish()
-
-    def clear(self) -> None:
-        """Forgets all executables."""
-        with lock:
-            forgotten, self._entries = self._entries, []
-            self._publish()
-        forgotten.clear()  # not before native code knows
-
-    @property
-    def executables(self) -> list[Any]:
-        """What `insert` added, in order."""
-        return [executable for executable, *_ in self._entries]
-
-    def _publish(self) -> None:
-        """Tells native code the entries; one that is not native keeps the whole function in Python."""
-        words = [len(self._entries)]
-        for executable, finish, with_arguments, arrays, repeated in self._entries:
-            if not isinstance(executable, NativeExecutable):
-                self._call_in_python()
-                return
-            single, arguments = c.SINGLE_OUTPUT * (executable.n_outputs == 1), c.WITH_ARGUMENTS * with_arguments
-            flags = executable.n_arguments | single | arguments | c.REPEATED * repeated | arrays << c.ARRAYS
-            words += (id(executable), flags, 0 if finish is None else id(finish))
-        if type(self) not in _native_types and not self._entries:
-            return
-        table = (ctypes.c_int64 * len(words))(*words)
-        self._table = ctypes.addressof(table)
-        self._words = table
-        self._call_natively("function_call")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or mode.tracing():
-            return self.fallback(*args, **kwargs)
-        for executable, finish, with_arguments, arrays, repeated in self._entries:
-            if executable.n_arguments != len(args) or arrays:
-                continue
-            try:
-                result = executable.run(args)
-            except Exception:
-                if not repeated:
-                    raise
-                break
-            if result is MISS:
-                continue
-            if finish is None:
-                return result
-            flat = (result,) if executable.n_outputs == 1 else result
-            return finish(flat, args) if with_arguments else finish(flat)
-        return self.fallback(*args)
 
 
 class _Entry(NamedTuple):
@@ -173,9 +52,14 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
     all other ints and floats by their value; everything else by identity.
 
     With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
-    are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does; those that
-    `write` their first argument leave to `slow` what may not be written just so: a view of what is recorded, or of
-    memory that is not in order.
+    are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does.
+
+    Calls that write their first argument, `writes` of them PLAINLY, leave to `slow` what may not be written just so: a
+    view of what is recorded, or of memory that is not in order; other writes are put on the tape with `op`, unless a
+    gradient reads what is written over (`copying` gives a bit for each parameter whose gradient does). Those AS_FOUND
+    leave to `slow` what needs a gradient.
+
+    Where autocast is on, `slow` serves what `casts`. `siblings` are those that are served alike, this one too.
     """
 
     __slots__ = (
@@ -184,11 +68,13 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
         "_filed",
         "_names",
         "_words",
+        "copying",
         "defaults",
         "numbers",
         "op",
         "parameters",
         "shapes",
+        "siblings",
         "slow",
     )
     native_slots: ClassVar = {c.OPERATOR_SLOW: "slow", c.OPERATOR_OP: "op"}
@@ -205,7 +91,10 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
         record: bool = True,
         reflected: bool = False,
         shapes: Collection[int] = (),
-        writes: bool = False,
+        writes: int = 0,
+        copying: Callable[[], int] | None = None,
+        siblings: list[OpCall] | None = None,
+        casts: bool = False,
     ):
         self.__name__ = name
         self.slow, self.op, self.parameters = slow, op, tuple(parameters)
@@ -213,8 +102,11 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
         self.defaults = [*required, *defaults]
         self.numbers, self.shapes = frozenset(numbers), frozenset(shapes)
         self._records, self._reflected, self._writes = int(record), int(reflected), int(writes)
+        self._casts = int(casts)
         self._filed: dict[tuple[int, ...], list[_Entry]] = {}
         self._names: Any = None
+        self.copying, self.siblings = copying, [] if siblings is None else siblings
+        self.siblings.append(self)
 
     def __repr__(self) -> str:
         return f"<built-in function {self.__name__}>"
@@ -264,6 +156,13 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
             return isinstance(argument, tuple)
         return position in self.numbers and type(argument) in NUMBER_KINDS
 
+    def _is_left(self, arguments: tuple[object, ...]) -> bool:
+        """Whether a write of the first of these arguments is left to `slow`."""
+        if self._writes == c.PLAINLY and _is_view(arguments[0]):
+            return True
+        parts = (part for a in arguments for part in (a if type(a) is tuple else (a,)))
+        return mode.grad_mode() and any(is_tensor(part) and part._requires_grad for part in parts)
+
     def _has_identity(self, argument: object) -> bool:
         """Whether native code knows an equal argument of a later call, or it is probably the same object."""
         if argument is None or isinstance(argument, (bool, str, dtypes.DType)):
@@ -293,7 +192,7 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
         if not all(isinstance(entry.executable, NativeExecutable) for _, entry in entries):
             self._call_in_python()
             return
-        if type(self) not in _native_types and not entries:
+        if not self._is_native() and not entries:
             return
         stride = 2 + len(self.parameters)
         capacity = max(8, 1 << (2 * len(entries)).bit_length())
@@ -319,15 +218,17 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
         words = [word for name, d in pairs for word in (id(name), 0 if d is Parameter.empty else id(d))]
         table = (ctypes.c_int64 * max(len(words), 1))(*words)
         self._count, self._parameters = len(self.parameters), ctypes.addressof(table)
+        self._copies = self.copying() if self.copying else 0
         self._numbers, self._shapes = (sum(1 << i for i in marked) for marked in (self.numbers, self.shapes))
         return table
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._reflected and len(args) == 2 and not kwargs:
             args = args[::-1]
-        full = None if mode.tracing() or not self._filed else self._bind(args, kwargs)
+        left = mode.tracing() or (self._casts and mode.casting())
+        full = None if left or not self._filed else self._bind(args, kwargs)
         full = None if full is None else tuple(map(settled, full))
-        key = self._key(full) if full and not (self._writes and _is_view(full[0])) else None
+        key = self._key(full) if full and not (self._writes and self._is_left(full)) else None
         if full is None or key is None:
             return self.slow(*args, **kwargs)
         for entry in self._filed.get(key, ()):
@@ -370,19 +271,6 @@ def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
         node.versions = tuple(0 if s is None else s.version for s in storages)
     for index, made in outputs:
         made._node, made._index, made._requires_grad = node, index, True
-
-
-_native_types: dict[type, type] = {}
-"""Classes that native code calls directly, with the class each derives from."""
-
-
-@functools.cache
-def _native_type(owner: type[DirectlyCalled]) -> type:
-    """The class that instances of `owner` (Function, OpCall or a subclass) move to."""
-    layout.describe({place: heap_types.slot_offset(owner, name) for place, name in owner.native_slots.items()})
-    made: type = heap_types.vectorcall_type(owner)
-    _native_types[made] = owner
-    return made
 
 
 def install_method(owner: type, name: str, op_call: OpCall) -> None:

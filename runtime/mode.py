@@ -21,6 +21,7 @@ ELSEWHERE = 4
 INFERENCE = 8
 ASKED = 16
 PLAIN = 32
+CASTING = 64
 GRADIENTS = GRAD_OFF | INFERENCE | ASKED
 """What a recorded function may depend on: whether gradients are recorded, and what it is told of that."""
 EPOCH_WORD = 0
@@ -53,6 +54,7 @@ class _Flags(threading.local):
     inference = False
     asked = False
     plain = False
+    casting = False
     words: Any = None
 
 
@@ -63,7 +65,7 @@ def _publish() -> None:
     words = thread_words()
     grad, tracing = 0 if _flags.grad else GRAD_OFF, TRACING if _flags.tracing else 0
     words[0] = grad | tracing | (ELSEWHERE if _flags.elsewhere else 0) | _inference_bits()
-    words[0] |= PLAIN if _flags.plain else 0
+    words[0] |= (PLAIN if _flags.plain else 0) | (CASTING if _flags.casting else 0)
 
 
 def thread_words() -> Any:
@@ -153,6 +155,19 @@ def set_modes(grad: bool, plain: bool) -> tuple[bool, bool]:
 def tracing() -> bool:
     """Whether this thread is recording a function; native fast paths are closed to it while it is."""
     return _flags.tracing
+
+
+def casting() -> bool:
+    """Whether this thread converts the arguments of some operators."""
+    return _flags.casting
+
+
+def set_casting(enabled: bool) -> None:
+    """Lets operators that convert their arguments be served by Python, or natively again."""
+    if _flags.casting is not enabled:
+        words = thread_words()
+        _flags.casting = enabled
+        words[0] ^= CASTING
 
 
 def set_tracing(enabled: bool) -> bool:

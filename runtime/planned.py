@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.runtime import layout
+from eagerjit.runtime import layout, mode
 from eagerjit.runtime.answers import Answers
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.entry import OpCall
@@ -62,7 +62,7 @@ class Planned(OpCall):
         positions = {id(arguments[i]): i for i in tensors}
         rest = [x for x in given if id(x) not in positions]
         told_apart = len(positions) == len(tensors)  # one tensor passed twice says not which is which
-        if told_apart and len(given) <= MAX_PARAMETERS and not any(map(_holds_tensors, rest)):
+        if told_apart and not mode.casting() and len(given) <= MAX_PARAMETERS and not any(map(_holds_tensors, rest)):
             own = sum(positions.get(id(x), OTHER) << 4 * i for i, x in enumerate(given))
             others = (None if id(x) in positions else x for x in given)
             options = tuple(a for a in arguments if id(a) not in positions)  # the key has their addresses

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from eagerjit.runtime import heap_types, layout
 from eagerjit.runtime.answers import Answers
-from eagerjit.runtime.entry import DirectlyCalled
+from eagerjit.runtime.directly_called import DirectlyCalled
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.once import lock
 

@@ -1,6 +1,7 @@
 """Random tests draw the same examples in every run (HYPOTHESIS_PROFILE=explore: new ones); tests of a GPU need one."""
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 @pytest.fixture(autouse=True)
 def _same_numbers(request: pytest.FixtureRequest) -> None:
-    """A test draws the same numbers, whichever tests of its file have run before."""
+    """A test draws the same numbers, whichever tests have run before."""
     for value in vars(request.module).values():
         if isinstance(value, np.random.Generator):
             value.bit_generator.state = _beginnings.setdefault(id(value), value.bit_generator.state)
+    if "eagerjit" in sys.modules:
+        sys.modules["eagerjit"].manual_seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(0)
 
 
 _beginnings: dict[int, Any] = {}

@@ -1,7 +1,7 @@
 """autocast: in its context matrix products compute in half precision, and what needs it in float32.
 
 The lists are those of PyTorch on the CPU, for devices too. Conversions are ops on the tape, so gradients come in the
-dtypes of what was converted. Calls leave the native fast path while it is on: it is the Python path that converts.
+dtypes of what was converted. Ops that convert (`eagerjit/casts.py`) leave the native fast path while it is on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from eagerjit.casts import CASTS, LOWER, WIDE
 from eagerjit.cautions import caution
 from eagerjit.cuda.present import found
 from eagerjit.runtime import dtypes, mode
@@ -19,24 +20,6 @@ from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import device_of, tensors_among
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
-
-_LOWER = frozenset(
-    "matmul bmm linear addmm convolution convolution_input depthwise_convolution conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d".split()
-)
-"""Ops that compute in the lower precision."""
-
-_WIDE = frozenset(
-    "avg_pool3d binary_cross_entropy grid_sample prod quantile nanquantile cdist trace cholesky cholesky_inverse "
-    "cholesky_solve inverse lu_solve pinverse max_pool3d max_unpool2d max_unpool3d adaptive_avg_pool3d mse_loss "
-    "cosine_embedding_loss nll_loss hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy "
-    "soft_cross_entropy l1_loss huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss "
-    "kl_div multilabel_margin_loss binary_cross_entropy_with_logits ctc_step".split()
-)
-"""Ops that compute in float32."""
-
-_ALIKE = frozenset({"cat", "stack", "index_copy"})
-"""Ops whose arguments all get the widest dtype among them."""
 
 _DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia", "meta", "maia")
 
@@ -64,14 +47,14 @@ class Casting:
 
     def convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of an op in the dtypes that it computes with."""
-        if name not in _LOWER and name not in _WIDE and name not in _ALIKE:
+        if name not in CASTS:
             return arguments
         dtype = self.dtype_for(arguments)
         if dtype is None:
             return arguments
-        if name in _LOWER:
+        if name in LOWER:
             return tuple(_cast(a, dtype) for a in arguments)
-        if name in _WIDE:
+        if name in WIDE:
             return tuple(_cast(a, dtypes.float32) for a in arguments)
         return _alike(arguments)
 

@@ -196,7 +196,7 @@ def _record_dirty(
     op: _FunctionOp, args: tuple[Any, ...], results: list[Any], dirty: tuple[Tensor, ...], histories: dict[int, Tensor]
 ) -> None:
     """Give an argument that forward has written the history of being the result."""
-    from eagerjit.ops.inplace import record_written
+    from eagerjit.ops.histories import record_written
 
     if len(results) != 1 or len(dirty) != 1 or results[0] is not dirty[0] or id(dirty[0]) not in histories:
         raise RuntimeError(f"{op.name}: a function that marks an argument as dirty returns it, and nothing else")

@@ -11,8 +11,8 @@ import numpy as np
 from eagerjit.calling import public
 from eagerjit.compiler.ir import Node
 from eagerjit.ops import index, views
+from eagerjit.ops.histories import check_history
 from eagerjit.ops.index import own_array
-from eagerjit.ops.inplace import check_history
 from eagerjit.ops.strided import as_strided, memory_of, restrided
 from eagerjit.runtime import mode
 from eagerjit.runtime.meta_array import MetaArray

@@ -164,7 +164,11 @@ OPERATOR_PARAMETERS = 56  # per parameter its name and its default (or null)
 OPERATOR_NUMBERS = 64  # a bit per parameter whose ints and floats are run-time inputs
 OPERATOR_SHAPES = 72  # a bit per parameter that is a tuple of sizes, which are run-time inputs
 OPERATOR_KIND = 80  # of a view
-OPERATOR_WRITES = 88  # whether it writes its first argument; those that are views are Python's
+OPERATOR_WRITES = 88  # PLAINLY or AS_FOUND, where it writes its first argument
+OPERATOR_CASTS = 104  # whether autocast converts its arguments, which Python does
+OPERATOR_COPIES = 96  # a bit per parameter whose gradient reads what was written over
+
+PLAINLY, AS_FOUND = 1, 2  # writes: of memory in order, with a history too; what Python has looked at, without one
 
 FACTS_SPAN = 16  # of an Op on the tape: whether it shows a part of its first argument
 FACTS_FUSED = 24  # whether its gradient is a Program
@@ -197,7 +201,7 @@ EXECUTABLE_FIELDS = (
 FUNCTION_FIELDS = ("_vectorcall", "_table")
 OPERATOR_FIELDS = (
     "_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_shapes",
-    "_kind", "_writes",
+    "_kind", "_writes", "_copies", "_casts",
 )  # fmt: skip
 FACTS_FIELDS = ("_span", "_fused", "_saved", "_n_saved", "_gradients")
 WALKER_FIELDS = (

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from eagerjit.runtime.mode import GRAD_OFF, TRACING
+from eagerjit.runtime.mode import CASTING, GRAD_OFF, TRACING
 from eagerjit.runtime.native.agreed import MAX_PARAMETERS
 from eagerjit.runtime.native.arrays import over_arrays, release_over_arrays
 from eagerjit.runtime.native.context import (
     ARITY,
-    ARRAY_FLAGS,
     ARRAYS,
-    CONTIGUOUS_FLAG,
     EXECUTABLE_ARGUMENTS,
     FUNCTION_FALLBACK,
     FUNCTION_TABLE,
     MISS,
-    NONE,
     OBJECT_TYPE,
+    OPERATOR_CASTS,
     OPERATOR_COUNT,
     OPERATOR_OP,
     OPERATOR_RECORDS,
@@ -23,15 +21,10 @@ from eagerjit.runtime.native.context import (
     OPERATOR_SLOW,
     OPERATOR_TABLE,
     OPERATOR_WRITES,
+    PLAINLY,
     REPEATED,
-    REQUIRES_GRAD,
     SINGLE_OUTPUT,
-    TRUE,
-    VIEW,
-    VIEW_BASE,
-    VIEW_TYPE,
     WITH_ARGUMENTS,
-    WRITEABLE_FLAG,
     context,
 )
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
@@ -42,21 +35,18 @@ from eagerjit.runtime.native.language import (
     external,
     external_data,
     i64,
-    load_i32,
     load_i64,
     load_ptr,
     ptr,
     store_ptr,
 )
-from eagerjit.runtime.native.nodes import record
+from eagerjit.runtime.native.nodes import needs_gradient, record
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     PyErr_NoMemory,
     PyErr_SetString,
     PyExc_TypeError,
-    array_of,
     hold,
-    is_tensor,
     let_go,
 )
 from eagerjit.runtime.native.operators import (
@@ -68,6 +58,7 @@ from eagerjit.runtime.native.operators import (
     tuple_of,
     tuples_for_lists,
 )
+from eagerjit.runtime.native.written import adopt, node_of_write, writable
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
@@ -129,7 +120,7 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     result = buffer(8)
     over = buffer(128)  # 8 * MOST_ARRAYS
     arrays = 0
-    if keywords == 0 and thread_flags() & TRACING == 0:
+    if keywords == 0 and thread_flags() & (TRACING | CASTING) == 0:
         i = 0
         while i < load_i64(load_ptr(callee, FUNCTION_TABLE), 0):
             entry = load_ptr(callee, FUNCTION_TABLE) + 8 + 24 * i
@@ -210,29 +201,22 @@ def _serve_and_record(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
     return status
 
 
-def _writable(thing: ptr, flags: i64) -> bool:
-    """Whether something is a tensor whose memory may be written, each element once, and no base needs a gradient."""
-    if not is_tensor(thing):
-        return 0
-    view = load_ptr(thing, load_i64(context, VIEW))
-    if view == load_ptr(context, NONE):
-        return 1
-    array = array_of(thing)
-    wanted = CONTIGUOUS_FLAG | WRITEABLE_FLAG
-    if array == 0 or load_i32(array, ARRAY_FLAGS) & wanted != wanted:
-        return 0
-    while flags & GRAD_OFF == 0 and thing:
-        if load_ptr(thing, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE):
-            return 0
-        view = load_ptr(thing, load_i64(context, VIEW))
-        if view == load_ptr(context, NONE):
-            return 1
-        if load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
-            return 0
-        thing = load_ptr(view, load_i64(context, VIEW_BASE))
-        if not is_tensor(thing):
-            return 0
-    return 1
+def _write(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
+    """Serves a call that writes its first argument: DONE, MISSED or FAILED."""
+    target = load_ptr(full, 0)
+    plainly = load_i64(callee, OPERATOR_WRITES) == PLAINLY
+    if flags & GRAD_OFF or not needs_gradient(full, load_i64(callee, OPERATOR_COUNT)):
+        return _serve(callee, full, result) if not plainly or writable(target, flags & GRAD_OFF) else MISSED
+    node: ptr = 0
+    if plainly:
+        node = node_of_write(callee, full)
+    if node == 0:
+        return FAILED if PyErr_Occurred() else MISSED
+    status = _serve(callee, full, result)
+    if status == DONE:
+        adopt(target, node)
+    Py_DecRef(node)
+    return status
 
 
 def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
@@ -240,12 +224,17 @@ def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     n = count & COUNT
     flags = thread_flags()
     full = buffer(8 * MAX_PARAMETERS)
-    bound = flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full)
-    if bound and (load_i64(callee, OPERATOR_WRITES) == 0 or _writable(load_ptr(full, 0), flags)):
+    left = flags & TRACING or (flags & CASTING and load_i64(callee, OPERATOR_CASTS))
+    bound = not left and bind_arguments(callee, arguments, n, keywords, full)
+    if bound:
         result = buffer(8)
         parameters = load_i64(callee, OPERATOR_COUNT)
         replaced = tuples_for_lists(full, parameters)
-        status = _serve_and_record(callee, full, result, flags) if replaced >= 0 else FAILED
+        status = FAILED
+        if replaced >= 0 and load_i64(callee, OPERATOR_WRITES):
+            status = _write(callee, full, result, flags)
+        elif replaced >= 0:
+            status = _serve_and_record(callee, full, result, flags)
         if replaced > 0:
             for i in range(parameters):
                 if (replaced >> i) & 1:

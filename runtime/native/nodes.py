@@ -85,7 +85,7 @@ def _zeros(n: i64) -> ptr:
     return result
 
 
-def _needs_gradient(arguments: ptr, n: i64) -> bool:
+def needs_gradient(arguments: ptr, n: i64) -> bool:
     offset = load_i64(context, REQUIRES_GRAD)
     true = load_ptr(context, TRUE)
     for i in range(n):
@@ -101,7 +101,7 @@ def _needs_gradient(arguments: ptr, n: i64) -> bool:
     return 0
 
 
-def _put(node: ptr, offset: i64, value: ptr) -> i64:
+def put(node: ptr, offset: i64, value: ptr) -> i64:
     """Stores `value` (taken over) in the context's slot of a node; -1 where there is none to store."""
     if value == 0:
         return -1
@@ -137,7 +137,7 @@ def _part(result: ptr, count: i64, index: i64) -> ptr:
     return PyTuple_GetItem(result, index) if count else result
 
 
-def _is_floating(tensor: ptr) -> i64:
+def is_floating(tensor: ptr) -> i64:
     """1 for a Tensor that can have a gradient, 0 for one that can't, -1 for what is no Tensor over memory."""
     array = any_array_of(tensor)
     if array == 0:
@@ -163,45 +163,56 @@ def _arrays_of(result: ptr, count: i64) -> ptr:
 
 def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     """Makes `result` the output of a new node if an argument needs a gradient and it can have one; -1 on failure."""
-    if not _needs_gradient(arguments, n):
+    if not needs_gradient(arguments, n):
         return 0
     count = 0
     if load_ptr(result, OBJECT_TYPE) == PyTuple_Type:
         count = PyTuple_Size(result)
     floating = 0
     for i in range(count if count else 1):
-        kind = _is_floating(_part(result, count, i))
+        kind = is_floating(_part(result, count, i))
         if kind < 0:
             return _record_in_python(op, arguments, n, result)
         floating += kind
     if floating == 0:
         return 0
+    node = new_node(op, arguments, n, _arrays_of(result, count))
+    if node == 0:
+        return -1
+    for i in range(count if count else 1):
+        _connect(_part(result, count, i), node, i)
+    Py_DecRef(node)
+    return 0
+
+
+def new_node(op: ptr, arguments: ptr, n: i64, output: ptr) -> ptr:
+    """A new node of a call that gave `output`, to which the reference is taken over; null on failure."""
     node = new_instance(
         load_ptr(context, NODE_TYPE), load_ptr(context, NODE_DEFAULTS), load_i64(context, N_NODE_DEFAULTS)
     )
     if node == 0:
-        return -1
+        Py_DecRef(output)
+        return 0
     Py_IncRef(op)
-    status = _put(node, NODE_OP, op)
-    status |= _put(node, NODE_OUTPUT, _arrays_of(result, count))
-    status |= _put(node, NODE_INPUTS, tuple_of(arguments, n))
-    status |= _put(node, NODE_SEQUENCE, _next_sequence())
-    status |= _put(node, NODE_VERSIONS, _versions(arguments, n))
+    status = put(node, NODE_OP, op)
+    status |= put(node, NODE_OUTPUT, output)
+    status |= put(node, NODE_INPUTS, tuple_of(arguments, n))
+    status |= put(node, NODE_SEQUENCE, _next_sequence())
+    status |= put(node, NODE_VERSIONS, _versions(arguments, n))
     offset = buffer(8)
     code = user_code(offset)
     if code:
-        status |= _put(node, NODE_CODE, code)
-        status |= _put(node, NODE_OFFSET, PyLong_FromLongLong(load_i64(offset, 0)))
-    if status == 0:
-        for i in range(count if count else 1):
-            _connect(_part(result, count, i), node, i)
-    Py_DecRef(node)
-    return status
+        status |= put(node, NODE_CODE, code)
+        status |= put(node, NODE_OFFSET, PyLong_FromLongLong(load_i64(offset, 0)))
+    if status != 0:
+        Py_DecRef(node)
+        return 0
+    return node
 
 
 def _connect(tensor: ptr, node: ptr, index: i64) -> None:
     """Makes a result that can have a gradient the node's, at this position."""
-    if _is_floating(tensor) == 0:
+    if is_floating(tensor) == 0:
         return
     replace_slot(tensor, load_i64(context, NODE), node)
     replace_slot(tensor, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))

@@ -18,7 +18,7 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "SGD": ("SGD", {"lr": 0.1}),
     "SGD momentum": ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
     "SGD dampening": ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
-    "SGD nesterov": ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    "SGD nesterov": ("SGD", {"lr": 0.01, "momentum": 0.9, "nesterov": True}),
     "SGD maximize": ("SGD", {"lr": 0.001, "maximize": True}),
     "Adam": ("Adam", {"lr": 0.05}),
     "Adam decay": ("Adam", {"lr": 0.05, "weight_decay": 0.1, "betas": (0.8, 0.9)}),

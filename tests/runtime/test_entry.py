@@ -25,7 +25,7 @@ from program_tools import (
 )
 
 from eagerjit.runtime import mode
-from eagerjit.runtime.entry import Function
+from eagerjit.runtime.function import Function
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.runtime.program import HostCall, Op
 
@@ -286,7 +286,7 @@ def test_references_balance(executor: str) -> None:
 def test_making_operators_starts_nothing() -> None:
     code = (
         "import sys; sys.modules['llvmlite.binding'] = None\n"
-        "from eagerjit.runtime.entry import Function, OpCall\n"
+        "from eagerjit.runtime.entry import OpCall\nfrom eagerjit.runtime.function import Function\n"
         "print(OpCall('f', lambda x: x + 1, None, ('x',))(1), Function(lambda x: x)(2))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

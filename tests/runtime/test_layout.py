@@ -109,7 +109,8 @@ def test_native_off_by_environment() -> None:
 import sys
 sys.path.insert(0, "tests/runtime")
 from program_tools import *
-from eagerjit.runtime.entry import Function, OpCall
+from eagerjit.runtime.entry import OpCall
+from eagerjit.runtime.function import Function
 bind((Tensor, Parameter), Node, Storage)
 run = load(adding(), [kernel(name) for name in adding().kernels], [])
 f, g = Function(None), OpCall("add", None, None, ("a", "b"))

@@ -1,0 +1,185 @@
+"""The histories of tensors that are written in place: what gradients of writes go through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
+from eagerjit.compiler.ir import Node
+from eagerjit.dispatch import Op
+from eagerjit.ops.aliasing import overwriting
+from eagerjit.ops.strided import place_within, strided_view
+from eagerjit.runtime import mode
+from eagerjit.runtime.layout import has_each_element_once
+from eagerjit.runtime.source import here
+from eagerjit.state import state
+from eagerjit.tensors.placement import copied_array
+from eagerjit.tensors.tensor import Tensor, new_tensor, note_written, share_storage
+from eagerjit.watching.observation import TraceBreak, user_line
+
+
+def _lineage(target: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The chain of views that leads to a tensor, itself first, and the base they are views of."""
+    chain = []
+    while target._view is not None and target._view.tracked:
+        chain.append(target)
+        target = target._view.base
+    return chain, target
+
+
+def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
+    """Refuse writes that have no gradient."""
+    if any(x._node is None and x._requires_grad for x in (*chain, root)):
+        what = "a view of a leaf Variable" if chain else "a leaf Variable"
+        raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
+    for view in chain:
+        if view._view.among is not None:
+            raise RuntimeError(
+                f"An output of {view._view.among.__name__} is a view and is being modified inplace. This view is the "
+                "output of a function that returns multiple views. Such functions do not allow the output views to be "
+                "modified inplace. You should replace the inplace operation by an out-of-place one."
+            )
+    if made_without_grad(root):
+        refuse_ambiguous()
+    if state.tracer is not None and type(root._data) is not Node:
+        raise TraceBreak(
+            "an in-place operation gives a tensor from outside the function a gradient history", user_line()
+        )
+
+
+def check_history(target: Tensor) -> None:
+    """Refuse a change in place that gives a tensor another history where writes to it would be refused."""
+    if mode.grad_mode() and target._requires_grad:
+        _check_target(target, *_lineage(target))
+    elif mode.grad_mode() and made_without_grad(target):
+        refuse_ambiguous()
+
+
+def refuse_ambiguous() -> NoReturn:
+    """Raise RuntimeError for a write with gradients to a view made without."""
+    raise RuntimeError(
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
+        "case is ambiguous and error-prone, it is forbidden. Clone the view, or make it with gradients enabled."
+    )
+
+
+def made_without_grad(tensor: Tensor) -> bool:
+    """Whether a tensor is a view, made without gradients, of one that requires grad; detached ones are meant to be."""
+    while tensor._view is not None and tensor._view.op.name != "alias":
+        tensor = tensor._view.base
+        if tensor._requires_grad:
+            return True
+    return False
+
+
+def record_write(op: Any, target: Tensor, arguments: tuple[Any, ...]) -> None:
+    """Write by an op in place, and put that on the tape."""
+    _check_target(target, *_lineage(target))
+    functional = op.functional
+    read = _positions(functional, arguments)
+    copied = any(i in read for i in range(2, 2 + len(arguments)) if arguments[i - 2] is target)
+    old = snapshot(target, copied)
+
+    def write() -> None:
+        mark_overwritten(target)
+        op.write(arguments)
+
+    inputs = tuple(old if a is target else a for a in arguments)
+    record_written(functional, inputs, target, old, write, keeps=1 in read)
+
+
+def record_written(
+    op: Any,
+    arguments: tuple[Any, ...],
+    target: Tensor,
+    old: Tensor,
+    write: Callable[[], None] | None = None,
+    keeps: bool = False,
+) -> None:
+    """Put a write on the tape that has happened or that `write` does: `old` is the target as it was.
+
+    A part of another tensor that the gradient reads as it is written is what `keeps` keeps apart.
+    """
+    chain, root = _lineage(target)
+    _check_target(target, chain, root)
+    result = new_tensor(target._data)
+    record(op, arguments, result, replaced=old)
+    if write is not None:
+        write()
+    node = result._node
+    if node is None:
+        return
+    if state.tracer is not None:
+        node.output = state.tracer.value(target)
+    elif chain and keeps:
+        node.output = copied_array(target._data)
+    if chain:
+        _rebase(chain, result)
+    else:
+        _adopt(target, node)
+    _refresh_views(root)
+
+
+def _positions(op: Op, arguments: tuple[Any, ...]) -> frozenset[int]:
+    """Which of (g, out, *arguments) the gradient of a call reads."""
+    if op.rules is None:
+        return frozenset(range(2, 2 + len(arguments)))
+    used = [positions_read(r) for r, a in zip(op.rules, arguments, strict=True) if r and any_requires_grad((a,))]
+    return frozenset().union(*used)
+
+
+def snapshot(tensor: Tensor, copied: bool = False) -> Tensor:
+    """A tensor with the history that this one has now; its memory too unless it is copied."""
+    tracer = state.tracer
+    if tracer is not None:
+        old = tracer.wrap(tracer.value(tensor))
+    else:
+        old = new_tensor(copied_array(tensor._data) if copied else tensor._data)
+        if not copied:
+            share_storage(old, tensor)
+    old._node, old._index, old._requires_grad = tensor._node, tensor._index, tensor._requires_grad
+    return old
+
+
+def _adopt(tensor: Tensor, node: GradNode) -> None:
+    tensor._node, tensor._index, tensor._requires_grad = node, 0, True
+
+
+def mark_overwritten(target: Tensor) -> None:
+    """Note on the node that made this memory that its output is gone; a compiled call does so when it has written."""
+    if state.tracer is None or type(target._data) is Node:
+        note_written(target, here())
+
+
+def _rebase(chain: list[Tensor], value: Tensor) -> None:
+    """Give the base of a chain of views the history of having been overwritten with `value` in the innermost view."""
+    for base, view, arguments in _steps(chain):
+        old = snapshot(base)
+        written = new_tensor(base._data)
+        record(overwriting(view), (old, value, *arguments), written, replaced=old)
+        value = written
+    if value._node is not None:
+        _adopt(chain[-1]._view.base, value._node)
+
+
+def _steps(chain: list[Tensor]) -> list[tuple[Tensor, Any, tuple[Any, ...]]]:
+    """(base, view, arguments) per view of a chain. A written part of a view that shows an element of its base several
+    times is a view of that base by strides: the other places where the element shows are no values of their own.
+    """
+    steps = [(view.base, view.op, view.arguments) for view in (tensor._view for tensor in chain)]
+    if state.tracer is None:  # a trace refuses such writes
+        for last in range(len(chain) - 1, 0, -1):
+            if not has_each_element_once(chain[last]._data):
+                base = steps[last][0]
+                return [(base, strided_view, place_within(chain[0], base)), *steps[last + 1 :]]
+    return steps
+
+
+def _refresh_views(root: Tensor) -> None:
+    """Read the views of a base from its new history."""
+    for reference in list(root._storage.views) if root._storage is not None else ():
+        view = reference()
+        if view is not None and view is not root and view._view.tracked and _lineage(view)[1] is root:
+            old = snapshot(view)
+            record(view._view.op, (view._view.base, *view._view.arguments), view, replaced=old)

@@ -1,0 +1,97 @@
+"""Jitted functions in front of loaded Programs: executables are tried in order (`native/entry.py`)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from eagerjit.runtime import heap_types, mode
+from eagerjit.runtime.directly_called import DirectlyCalled
+from eagerjit.runtime.execute import MISS, NativeExecutable
+from eagerjit.runtime.native import context as c
+from eagerjit.runtime.once import lock
+
+Finish = Callable[..., Any]
+
+
+class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)):  # type: ignore[misc]
+    """A jitted function: `insert` adds an executable; a call that none serves is `fallback(*args, **kwargs)`.
+
+    Positional arguments are the executable's leaves, so only calls whose arguments are flat are served here. Like a
+    function it binds to instances when stored on a class.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_entries", "_words", "fallback")
+    native_slots: ClassVar = {c.FUNCTION_FALLBACK: "fallback"}
+
+    def __init__(self, fallback: Callable[..., Any]):
+        self.fallback = fallback
+        self._entries: list[tuple[Any, Finish | None, bool, int, bool]] = []
+
+    def insert(
+        self,
+        executable: Any,
+        finish: Finish | None = None,
+        with_arguments: bool = False,
+        arrays: int = 0,
+        repeated: bool = False,
+    ) -> None:
+        """Tries `executable` after those inserted before.
+
+        `finish` turns the tuple of its outputs, and with `with_arguments` that of the arguments, into the result. The
+        bits of `arrays` say which arguments have to be ndarrays: the executable and `finish` get tensors over them.
+        With `repeated`, calls in which the executable raises an Exception are left to the fallback.
+        """
+        with lock:
+            self._entries = [*self._entries, (executable, finish, with_arguments, arrays, repeated)]
+            self._publish()
+
+    def clear(self) -> None:
+        """Forgets all executables."""
+        with lock:
+            forgotten, self._entries = self._entries, []
+            self._publish()
+        forgotten.clear()  # not before native code knows
+
+    @property
+    def executables(self) -> list[Any]:
+        """What `insert` added, in order."""
+        return [executable for executable, *_ in self._entries]
+
+    def _publish(self) -> None:
+        """Tells native code the entries; one that is not native keeps the whole function in Python."""
+        words = [len(self._entries)]
+        for executable, finish, with_arguments, arrays, repeated in self._entries:
+            if not isinstance(executable, NativeExecutable):
+                self._call_in_python()
+                return
+            single, arguments = c.SINGLE_OUTPUT * (executable.n_outputs == 1), c.WITH_ARGUMENTS * with_arguments
+            flags = executable.n_arguments | single | arguments | c.REPEATED * repeated | arrays << c.ARRAYS
+            words += (id(executable), flags, 0 if finish is None else id(finish))
+        if not self._is_native() and not self._entries:
+            return
+        table = (ctypes.c_int64 * len(words))(*words)
+        self._table = ctypes.addressof(table)
+        self._words = table
+        self._call_natively("function_call")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or mode.tracing() or mode.casting():
+            return self.fallback(*args, **kwargs)
+        for executable, finish, with_arguments, arrays, repeated in self._entries:
+            if executable.n_arguments != len(args) or arrays:
+                continue
+            try:
+                result = executable.run(args)
+            except Exception:
+                if not repeated:
+                    raise
+                break
+            if result is MISS:
+                continue
+            if finish is None:
+                return result
+            flat = (result,) if executable.n_outputs == 1 else result
+            return finish(flat, args) if with_arguments else finish(flat)
+        return self.fallback(*args)
