@@ -16,7 +16,7 @@ BOTH = {
     "eagerjit.ops.strided": "diagonal diagonal_scatter as_strided as_strided_scatter",
     "eagerjit.ops.memory": "as_strided_ resize_as_ select_scatter slice_scatter",
     "eagerjit.ops.shaping": "tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk "
-    "unsafe_split_with_sizes narrow_copy rot90 adjoint positive broadcast_to",
+    "unsafe_split_with_sizes movedim moveaxis narrow_copy rot90 adjoint positive broadcast_to",
     "eagerjit.ops.diagonals": "diag_embed diagflat",
     "eagerjit.ops.statistics": "var_mean std_mean nansum nanmean aminmax count_nonzero dist renorm cumsum cumprod "
     "cov corrcoef",

@@ -8,7 +8,6 @@ from inspect import Parameter as Declared
 from typing import Any
 
 from eagerjit.runtime.entry import OpCall
-from eagerjit.runtime.once import lock
 from eagerjit.runtime.planned import Planned
 from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.remembered import Remembered
@@ -55,9 +54,7 @@ class _PublicOp(Public, OpCall):
             shared.siblings, bool(shared._casts),
         )  # fmt: skip
         self._name(module, name, shared)
-        with lock:
-            self._filed = {key: [*found] for key, found in shared._filed.items()}
-            self._publish()
+        self.serve_as(shared)
 
 
 class _PublicView(_PublicOp, ViewCall):

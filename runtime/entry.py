@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter
 from typing import Any, ClassVar, NamedTuple
 
-from eagerjit.runtime import dtypes, heap_types, mode
+from eagerjit.runtime import dtypes, heap_types, layout, mode
 from eagerjit.runtime.binding import bound, is_tensor
 from eagerjit.runtime.directly_called import DirectlyCalled
 from eagerjit.runtime.execute import MISS, NativeExecutable
 from eagerjit.runtime.keys import (
     NUMBER_KINDS,
+    SINGLETONS,
     flat,
     hash_of,
     holds_tensors,
@@ -24,6 +26,7 @@ from eagerjit.runtime.keys import (
 )
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.agreed import MAX_PARAMETERS
+from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock
 from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.source import here
@@ -142,6 +145,12 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
             self._publish()
         return True
 
+    def serve_as(self, sibling: OpCall) -> None:
+        """Serves what another call does."""
+        with lock:
+            self._filed = {key: [*found] for key, found in sibling._filed.items()}
+            self._publish()
+
     def clear(self) -> None:
         """Forgets all executables."""
         with lock:
@@ -165,7 +174,7 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
 
     def _has_identity(self, argument: object) -> bool:
         """Whether native code knows an equal argument of a later call, or it is probably the same object."""
-        if argument is None or isinstance(argument, (bool, str, dtypes.DType)):
+        if argument is None or isinstance(argument, (bool, str, dtypes.DType)) or type(argument) in SINGLETONS:
             return True
         if is_option(argument) or value_word(argument):
             return True
@@ -245,6 +254,16 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
 def _is_view(thing: object) -> bool:
     """Whether something is no tensor whose memory is its own."""
     return not is_tensor(thing) or thing._view is not None  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _record_inputs() -> Any:
+    return native().function("record_inputs", ctypes.c_int64, *[ctypes.py_object] * 4, keep_gil=True)
+
+
+def is_recorded_natively(op: object, inputs: tuple[Any, ...], result: Any, replaced: Any) -> bool:
+    """Puts a call on the tape if native code can, as it does where no input needs a gradient."""
+    return layout.loaded() and _record_inputs()(op, inputs, result, replaced) == 0
 
 
 def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:

@@ -63,6 +63,10 @@ def flat(arguments: tuple[Any, ...], leaves: tuple[int, ...]) -> tuple[Any, ...]
     )
 
 
+SINGLETONS: set[type] = set()
+"""Classes of the layers above whose few instances live as long as the process."""
+
+
 def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
     """What an operator's table knows an argument by; 0 where only Python can serve it.
 

@@ -10,10 +10,10 @@ from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.parameters import parameters
 
 RESHAPE, PERMUTE, EXPAND = 1, 2, 3  # any number of sizes or dimensions, or one sequence of them
-TRANSPOSE, REVERSE, UNSQUEEZE, SQUEEZE, FLATTEN, DETACH = 4, 5, 6, 7, 8, 9
-ITEM, SELECT, NARROW, SPLIT, CHUNK, UNBIND = 10, 11, 12, 13, 14, 15
-MAKE = 16  # no view: a tensor over an ndarray
-CONTIGUOUS = 17  # no view: the tensor itself
+TRANSPOSE, REVERSE, TURN, UNSQUEEZE, SQUEEZE, FLATTEN, DETACH = range(4, 11)  # TURN: REVERSE of two dimensions at most
+ITEM, SELECT, NARROW, SPLIT, CHUNK, UNBIND = range(11, 17)
+MAKE = 17  # no view: a tensor over an ndarray
+CONTIGUOUS = 18  # no view: the tensor itself
 
 
 class ViewCall(OpCall):

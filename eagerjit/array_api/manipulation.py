@@ -56,7 +56,7 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
     sources, places = axes_of("moveaxis", x, source), axes_of("moveaxis", x, destination)
     if len(sources) != len(places):
         raise ValueError(f"moveaxis(): {len(sources)} axes can't move to {len(places)} places")
-    return views.movedim(x, sources, places)
+    return shaping.movedim(x, sources, places)
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:

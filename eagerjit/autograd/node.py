@@ -12,6 +12,7 @@ from typing import Any
 from eagerjit.autograd import node_hooks
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
+from eagerjit.runtime.entry import is_recorded_natively
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -164,6 +165,9 @@ class Several:
 
 def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | None = None) -> None:
     """Put a call on the tape if an argument needs a gradient and a result can have one."""
+    tracer = state.tracer
+    if tracer is None and state.saving is None and is_recorded_natively(op, arguments, result, replaced):
+        return
     if not any_requires_grad(arguments):
         return
     results = result if type(result) is tuple else (result,)
@@ -174,7 +178,6 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
     node.output = tuple(r._data for r in results) if type(result) is tuple else result._data
     node.sequence = mode.next_sequence()
     node.versions = _versions(arguments)
-    tracer = state.tracer
     if tracer is not None and tracer.source is not None:
         node.code, node.offset = tracer.source, None
     else:
@@ -261,9 +264,10 @@ def any_requires_grad(arguments: Any) -> bool:
 
 
 def _versions(arguments: tuple[Any, ...]) -> tuple[int, ...] | None:
-    if all(not isinstance(a, Tensor) or a._storage is None for a in arguments):
+    storages = [a._storage if isinstance(a, Tensor) else None for a in arguments]
+    if not any(storages):
         return None
-    return tuple(a._storage.version if isinstance(a, Tensor) and a._storage is not None else 0 for a in arguments)
+    return tuple([0 if storage is None else storage.version for storage in storages])
 
 
 @lru_cache(maxsize=4096)

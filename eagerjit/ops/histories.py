@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
@@ -28,11 +28,13 @@ def _lineage(target: Tensor) -> tuple[list[Tensor], Tensor]:
     return chain, target
 
 
-def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
-    """Refuse writes that have no gradient."""
-    if any(x._node is None and x._requires_grad for x in (*chain, root)):
-        what = "a view of a leaf Variable" if chain else "a leaf Variable"
-        raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
+def _checked(target: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The lineage of a tensor that may be written. RuntimeError for writes that have no gradient."""
+    chain, root = _lineage(target)
+    for x in (*chain, root):
+        if x._node is None and x._requires_grad:
+            what = "a view of a leaf Variable" if chain else "a leaf Variable"
+            raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
     for view in chain:
         if view._view.among is not None:
             raise RuntimeError(
@@ -46,12 +48,13 @@ def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
         raise TraceBreak(
             "an in-place operation gives a tensor from outside the function a gradient history", user_line()
         )
+    return chain, root
 
 
 def check_history(target: Tensor) -> None:
     """Refuse a change in place that gives a tensor another history where writes to it would be refused."""
     if mode.grad_mode() and target._requires_grad:
-        _check_target(target, *_lineage(target))
+        _checked(target)
     elif mode.grad_mode() and made_without_grad(target):
         refuse_ambiguous()
 
@@ -75,45 +78,34 @@ def made_without_grad(tensor: Tensor) -> bool:
 
 def record_write(op: Any, target: Tensor, arguments: tuple[Any, ...]) -> None:
     """Write by an op in place, and put that on the tape."""
-    _check_target(target, *_lineage(target))
-    functional = op.functional
-    read = _positions(functional, arguments)
-    copied = any(i in read for i in range(2, 2 + len(arguments)) if arguments[i - 2] is target)
+    chain, root = _checked(target)
+    needs = tuple([any_requires_grad((a,)) for a in arguments])
+    reads_result, reads = _read(op.functional, needs)
+    copied = any([read and a is target for read, a in zip(reads, arguments, strict=True)])
     old = snapshot(target, copied)
+    result = new_tensor(target._data)
+    record(op.functional, tuple([old if a is target else a for a in arguments]), result, replaced=old)
+    op.write(arguments)
+    if chain and reads_result and result._node is not None and state.tracer is None:
+        result._node.output = copied_array(target._data)
+    _take_over(target, chain, root, result)
 
-    def write() -> None:
-        mark_overwritten(target)
-        op.write(arguments)
 
-    inputs = tuple(old if a is target else a for a in arguments)
-    record_written(functional, inputs, target, old, write, keeps=1 in read)
-
-
-def record_written(
-    op: Any,
-    arguments: tuple[Any, ...],
-    target: Tensor,
-    old: Tensor,
-    write: Callable[[], None] | None = None,
-    keeps: bool = False,
-) -> None:
-    """Put a write on the tape that has happened or that `write` does: `old` is the target as it was.
-
-    A part of another tensor that the gradient reads as it is written is what `keeps` keeps apart.
-    """
-    chain, root = _lineage(target)
-    _check_target(target, chain, root)
+def record_written(op: Any, arguments: tuple[Any, ...], target: Tensor, old: Tensor) -> None:
+    """Put a write that has happened on the tape: `old` is the target as it was."""
+    chain, root = _checked(target)
     result = new_tensor(target._data)
     record(op, arguments, result, replaced=old)
-    if write is not None:
-        write()
+    _take_over(target, chain, root, result)
+
+
+def _take_over(target: Tensor, chain: list[Tensor], root: Tensor, result: Tensor) -> None:
+    """Give a tensor that was written the history of what was written there."""
     node = result._node
     if node is None:
         return
     if state.tracer is not None:
         node.output = state.tracer.value(target)
-    elif chain and keeps:
-        node.output = copied_array(target._data)
     if chain:
         _rebase(chain, result)
     else:
@@ -121,12 +113,13 @@ def record_written(
     _refresh_views(root)
 
 
-def _positions(op: Op, arguments: tuple[Any, ...]) -> frozenset[int]:
-    """Which of (g, out, *arguments) the gradient of a call reads."""
+@lru_cache(maxsize=1024)
+def _read(op: Op, needs: tuple[bool, ...]) -> tuple[bool, list[bool]]:
+    """Whether the gradients for the arguments that need one read the call's result, and which arguments they read."""
     if op.rules is None:
-        return frozenset(range(2, 2 + len(arguments)))
-    used = [positions_read(r) for r, a in zip(op.rules, arguments, strict=True) if r and any_requires_grad((a,))]
-    return frozenset().union(*used)
+        return False, [True] * len(needs)
+    read = set().union(*[positions_read(rule) for rule, need in zip(op.rules, needs, strict=True) if rule and need])
+    return 1 in read, [2 + i in read for i in range(len(needs))]
 
 
 def snapshot(tensor: Tensor, copied: bool = False) -> Tensor:

@@ -7,6 +7,7 @@ history of the base (the base with the view overwritten), and every view is then
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,20 +85,37 @@ class InplaceOp(Op):
         else:
             if mode.grad_mode() and made_without_grad(target):
                 refuse_ambiguous()
-            mark_overwritten(target)
             self.write(arguments)
         return target
 
     def write(self, arguments: tuple[Any, ...]) -> None:
-        """Write without regard to gradients."""
-        if state.tracer is None:
-            self.eager(arguments)
+        """Write without regard to gradients, noting on the node that made the memory that its output is gone."""
+        target = arguments[0]
+        if state.tracer is None and type(target._data) is not np.ndarray:
+            self._noted(*arguments)
             return
         before = mode.set_grad_mode(False)
         try:
-            self.body(*arguments)
+            if state.tracer is not None:
+                mark_overwritten(target)
+                self.body(*arguments)
+            elif _is_plain(target):
+                self._direct(*arguments)
+            else:
+                self._noted(*arguments)
         finally:
             mode.set_grad_mode(before)
+
+    @cached_property
+    def _direct(self) -> OpCall:
+        """The call that puts nothing on the tape."""
+        made = self._written(self._noted, AS_FOUND)
+        made.serve_as(self.call)
+        return made
+
+    def _noted(self, *arguments: Any) -> Any:
+        mark_overwritten(arguments[0])
+        return self.eager(arguments)
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program that writes; operands in the memory written are copied first."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from eagerjit.calling import planned_public, public, written
 from eagerjit.dispatch import Op
+from eagerjit.ops import assignment, pointwise, subscript, views
 from eagerjit.ops import index as rows
-from eagerjit.ops import pointwise, subscript, views
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.counted import nonzero
 from eagerjit.ops.scatter import scatter_reduce
@@ -265,7 +265,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     d, places, source = _addends(self, dim, index, source, alpha)
     if self.ndim == 0 or source.ndim != self.ndim:
         return self.copy_(index_add(self.clone(), dim, index, source))
-    return subscript.write_added(self, d, places, source, False)
+    return assignment.write_added(self, d, places, source, False)
 
 
 def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
@@ -273,7 +273,7 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     d, places, source = _copies(self, dim, index, source)
     if self.ndim == 0 or source.ndim != self.ndim:
         return self.copy_(index_copy(self.clone(), dim, index, source))
-    return subscript.write_put(self, d, places, source, False)
+    return assignment.write_put(self, d, places, source, False)
 
 
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
@@ -283,7 +283,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         return self.copy_(index_fill(self.clone(), dim, index, value))
     if number.requires_grad:
         return self.masked_fill_(_named(self, d, places), number)
-    return subscript.write_put(self, d, places, number.expand((*rest[:d], places.shape[0], *rest[d:])), True)
+    return assignment.write_put(self, d, places, number.expand((*rest[:d], places.shape[0], *rest[d:])), True)
 
 
 index_reduce_ = written(index_reduce)

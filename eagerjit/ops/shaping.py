@@ -327,3 +327,24 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         out.append(rest % size)
         rest = rest // size
     return tuple(reversed(out))
+
+
+@public
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dimensions moved to other positions, the rest in order."""
+    given = [dims if isinstance(dims, (tuple, list)) else (dims,) for dims in (source, destination)]
+    sources, targets = ([views.dimension(d, input.ndim) for d in dims] for dims in given)
+    for name, dims in (("source", sources), ("destination", targets)):
+        if len(set(dims)) < len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({dims})")
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({sources} dims) should contain the same number of "
+            f"dims as destination ({targets} dims)"
+        )
+    rest = iter(d for d in range(input.ndim) if d not in sources)
+    placed = dict(zip(targets, sources, strict=True))
+    return views.permute_view(input, tuple(placed[d] if d in placed else next(rest) for d in range(input.ndim)))
+
+
+moveaxis = movedim

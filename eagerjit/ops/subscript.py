@@ -1,4 +1,4 @@
-"""x[...]: reading and writing with ints, slices, None, ... and index tensors."""
+"""x[...]: reading with ints, slices, None, ... and index tensors (`assignment.py`: writing)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,24 @@ from eagerjit.cautions import caution
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
-from eagerjit.ops.arithmetic import masked_fill
 from eagerjit.ops.counted import measured, nonzero
-from eagerjit.ops.index import add_along, add_rows, lines_at, put_along, put_rows, take_rows, with_rows, wrapped
-from eagerjit.ops.inplace import InplaceOp, inplace
+from eagerjit.ops.index import lines_at, take_rows, wrapped
 from eagerjit.ops.searching import select_masked
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.runtime.keys import LARGEST_BFLOAT16
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
-from eagerjit.tensors.fitting import fitted
 from eagerjit.tensors.from_data import tensor
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
-def _expanded_key(key: Any, rank: int) -> list[Any]:
+def expanded_key(key: Any, rank: int) -> list[Any]:
     """One entry per dimension: the ellipsis and what is missing filled with full slices."""
     entries = [_as_index(e) for e in (key if isinstance(key, tuple) or _means_tuple(key) else [key])]
-    used = sum(e.ndim if _is_mask(e) else 1 for e in entries if e is not None and e is not Ellipsis)
+    used = sum(e.ndim if is_mask(e) else 1 for e in entries if e is not None and e is not Ellipsis)
     if used > rank:
         raise IndexError(f"too many indices for tensor of dimension {rank}")
     position = next((i for i, e in enumerate(entries) if e is Ellipsis), len(entries))
@@ -79,7 +75,7 @@ def _as_index(entry: Any) -> Any:
     )
 
 
-def _is_mask(entry: Any) -> bool:
+def is_mask(entry: Any) -> bool:
     return isinstance(entry, Tensor) and entry.dtype in (dtypes.bool_, dtypes.uint8)
 
 
@@ -106,7 +102,7 @@ def _clamped(value: Any, default: Any, size: Any) -> Any:
     return size if value > size else value
 
 
-def _basic(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
+def basic_view(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
     """Ints, slices and None applied as views; the index tensors that remain, one entry per dimension of the result."""
     out = input
     remaining: list[Any] = []
@@ -125,12 +121,12 @@ def _basic(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
             dim += 1
         elif isinstance(entry, Tensor):
             entry = beside(entry, input)
-            if _is_mask(entry) and entry.ndim == 0:  # all or nothing: the mask of a new dimension of size 1
+            if is_mask(entry) and entry.ndim == 0:  # all or nothing: the mask of a new dimension of size 1
                 out, entry = out.unsqueeze(dim), entry.reshape(1)
             remaining.append(entry)
-            if _is_mask(entry):
+            if is_mask(entry):
                 remaining += [_MASKED] * (entry.ndim - 1)
-            dim += entry.ndim if _is_mask(entry) else 1
+            dim += entry.ndim if is_mask(entry) else 1
         else:
             out = views.select(out, dim, entry)
     return out, remaining
@@ -145,7 +141,7 @@ def integer_indices(tensors: list[Any], shape: Any) -> list[Any]:
     for position, entry in enumerate(tensors):
         if entry is _MASKED:
             continue
-        if _is_mask(entry):
+        if is_mask(entry):
             for axis, (want, have) in enumerate(zip(shape[position:], entry.shape, strict=False)):
                 if want != have:
                     raise IndexError(
@@ -164,15 +160,15 @@ def get_item(input: Tensor, key: Any) -> Tensor:
         return views.select(input, 0, key)
     if type(key) is Tensor and input.ndim and state.tracer is None:
         key = beside(key, input) if DeviceArray.exist else key
-        if key.dtype in _INTEGERS:
+        if key.dtype in INTEGERS:
             return take_rows.call(input, key)
         if key.dtype is dtypes.bool_ and key._data.shape == input._data.shape:
             return _select(input, key)
     if type(key) is tuple and state.tracer is None and 0 < len(key) <= input.ndim:
-        if all([type(e) is Tensor and e.dtype in _INTEGERS for e in key]):
+        if all([type(e) is Tensor and e.dtype in INTEGERS for e in key]):
             key = tuple([beside(e, input) for e in key]) if DeviceArray.exist else key
             return _index_op.call(input, key, tuple(range(len(key))))
-    base, tensors = _basic(input, _expanded_key(key, input.ndim))
+    base, tensors = basic_view(input, expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
         return base if base is not input else views.alias(input)
     return _advanced(base, integer_indices(tensors, base.shape))
@@ -181,7 +177,7 @@ def get_item(input: Tensor, key: Any) -> Tensor:
 get_item = ViewCall(ITEM, get_item, VIEWS)
 
 
-_INTEGERS = (dtypes.int64, dtypes.int32)
+INTEGERS = (dtypes.int64, dtypes.int32)
 
 
 def _select(input: Tensor, mask: Tensor) -> Tensor:
@@ -201,9 +197,9 @@ def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
     if len(places) == 1 and places[0] and 0 not in base.shape:  # of no elements, places are checked by rows
         return lines_at(base, places[0], tensors[0])
     indices = _spread(base.ndim, tensors, places)
-    used, front, shape = _gathered(indices)
+    used, front, shape = gathered(indices)
     moved = base.permute(front)
-    linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
+    linear = linear_index([indices[d] for d in used], [base.shape[d] for d in used], shape)
     rest = moved.shape[len(used) :]
     rows = moved.reshape(math.prod([base.shape[d] for d in used]), *rest)
     out = rows.take_rows(linear)
@@ -225,9 +221,9 @@ def _index_rule(g: Any, out: Any, base: Any, tensors: Any, places: tuple[int, ..
 def _index_gradient(g: Any, sizes: Any, tensors: Any, places: tuple[int, ...]) -> Any:
     """Zeros with the gradients added where they come from."""
     indices = _spread(len(sizes), tensors, places)
-    used, front, shape = _gathered(indices)
+    used, front, shape = gathered(indices)
     rest = [sizes[d] for d in front[len(used) :]]
-    linear = _linear([indices[d] for d in used], [sizes[d] for d in used], shape)
+    linear = linear_index([indices[d] for d in used], [sizes[d] for d in used], shape)
     first, count = used[0], len(shape)
     if first != 0 and used == list(range(first, used[-1] + 1)):
         g = g.permute(*range(first, first + count), *range(first), *range(first + count, g.ndim))
@@ -239,7 +235,7 @@ def _index_gradient(g: Any, sizes: Any, tensors: Any, places: tuple[int, ...]) -
 _index_op = Op("index", _indexed, (_index_rule, None, None))
 
 
-def _gathered(indices: list[Any]) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
+def gathered(indices: list[Any]) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
     used = [d for d, e in enumerate(indices) if e is not None]
     front = (*used, *(d for d in range(len(indices)) if d not in used))
     shape: tuple[Any, ...] = ()
@@ -261,7 +257,7 @@ def broadcast_shapes(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _linear(indices: list[Tensor], shape: list[Any], target: tuple[Any, ...]) -> Tensor:
+def linear_index(indices: list[Tensor], shape: list[Any], target: tuple[Any, ...]) -> Tensor:
     """One index into flattened dimensions from one per dimension. Out of range ones stay out of range."""
     if len(indices) == 1:
         return indices[0]
@@ -291,104 +287,3 @@ def _placed(out: Tensor, used: list[int], count: int) -> Tensor:
     first = used[0]
     order = (*range(count, count + first), *range(count), *range(count + first, out.ndim))
     return out.permute(order)
-
-
-def set_item(input: Tensor, key: Any, value: Any) -> None:
-    """input[key] = value, in place."""
-    if type(key) is Tensor:
-        key = beside(key, input)
-    if isinstance(key, Tensor) and _is_mask(key) and key.shape == input.shape and not _many(value):
-        if type(value) in (int, float) and key.dtype is dtypes.bool_:
-            _write_masked(input, key, _assigned(value, input))
-            return
-        input.copy_(input.where(key.logical_not(), value if isinstance(value, Tensor) else _assigned(value, input)))
-        return
-    if type(key) is Tensor and key.dtype in _INTEGERS and input.ndim and state.tracer is None:
-        if type(value) in (int, float):
-            _write_rows(input, key, _assigned(value, input))
-            return
-        if type(value) is Tensor and value.ndim < key.ndim + input.ndim:
-            _write_rows(input, key, value)
-            return
-    if state.tracer is None and _is_basic(key):
-        part = get_item(input, key)
-        if type(value) in (int, float):
-            part.fill_(_assigned(value, part))
-        else:
-            part.copy_(_value_for(part, value))
-        return
-    base, tensors = _basic(input, _expanded_key(key, input.ndim))
-    if all(e is None for e in tensors):
-        if isinstance(value, (int, float)) and base is not input:
-            base.fill_(_assigned(value, base))
-        else:
-            base.copy_(_value_for(base, value))
-        return
-    indices = integer_indices(tensors, base.shape)
-    index_put(base, indices, value, accumulate=False)
-
-
-_BASIC = (int, slice, type(None), type(...))
-
-
-def _is_basic(key: Any) -> bool:
-    """Whether a key makes a view."""
-    return all([type(e) in _BASIC for e in key]) if type(key) is tuple else type(key) in _BASIC
-
-
-_write_rows, _write_masked = InplaceOp(with_rows).method(), inplace(masked_fill).method()
-write_added, write_put = InplaceOp(add_along).method(), InplaceOp(put_along).method()
-
-
-def _many(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.ndim > 0
-
-
-def _value_for(base: Tensor, value: Any) -> Any:
-    """A value as a tensor; leading dimensions of size 1 beyond the target's are dropped, as PyTorch does."""
-    if not isinstance(value, Tensor):
-        number = isinstance(value, (int, float, complex))
-        return base.new_full((), _assigned(value, base)) if number else base.new_tensor(value)
-    while value.ndim > base.ndim and value.shape[0] == 1:
-        value = value.squeeze(0)
-    return value
-
-
-def _assigned(value: Any, base: Tensor) -> Any:
-    """A number as elements of a tensor. Raises ValueError for an integer beyond 64 bits, RuntimeError for a misfit."""
-    if type(value) is float and -LARGEST_BFLOAT16 < value < LARGEST_BFLOAT16 and base.dtype is dtypes.float32:
-        return value
-    if type(value) is int and not -(2**63) <= value < 2**63:
-        raise ValueError("Overflow when unpacking long long")
-    return fitted(value, base.dtype)
-
-
-def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) -> None:
-    """base[indices] = value, or += with `accumulate`, in place."""
-    indices = indices[: base.ndim]  # masks take several dimensions each
-    used, front, shape = _gathered(indices)
-    moved = base.permute(front)
-    rest = tuple(moved.shape[len(used) :])
-    rows_shape = (math.prod([base.shape[d] for d in used]), *rest)
-    linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
-    target = _placed_shape(shape, rest, used)
-    value = _value_for(base, value).expand(target)
-    write = write_added if accumulate else write_put
-    if len(used) == 1 and linear.ndim == 1:
-        write(base, used[0], linear, value)
-        return
-    if used[0] != 0 and used == list(range(used[0], used[-1] + 1)):
-        first, count = used[0], len(shape)
-        value = value.permute(*range(first, first + count), *range(first), *range(first + count, len(target)))
-    rows = moved.reshape(rows_shape)
-    if rows._storage is base._storage:
-        write(rows, 0, linear, value)
-        return
-    put = add_rows.call if accumulate else put_rows.call
-    moved.copy_(put(rows, linear, value).view(moved.shape))
-
-
-def _placed_shape(shape: tuple[Any, ...], rest: tuple[Any, ...], used: list[int]) -> tuple[Any, ...]:
-    if used != list(range(used[0], used[-1] + 1)):
-        return shape + rest
-    return rest[: used[0]] + shape + rest[used[0] :]

@@ -213,23 +213,6 @@ def reversed_dims(input: Tensor) -> Tensor:
     return permute_view(input, tuple(reversed(range(input.ndim))))
 
 
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """Dimensions moved to other positions, the rest in order."""
-    given = [dims if isinstance(dims, (tuple, list)) else (dims,) for dims in (source, destination)]
-    sources, targets = ([dimension(d, input.ndim) for d in dims] for dims in given)
-    for name, dims in (("source", sources), ("destination", targets)):
-        if len(set(dims)) < len(dims):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({dims})")
-    if len(sources) != len(targets):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({sources} dims) should contain the same number of "
-            f"dims as destination ({targets} dims)"
-        )
-    rest = iter(d for d in range(input.ndim) if d not in sources)
-    placed = dict(zip(targets, sources, strict=True))
-    return permute_view(input, tuple(placed[d] if d in placed else next(rest) for d in range(input.ndim)))
-
-
 def expand(input: Tensor, *shape: Any) -> Tensor:
     """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
     target = shape_argument(shape)
@@ -345,6 +328,10 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     size = input.shape[d]
     if isinstance(split_size, (tuple, list)):
         lengths = list(split_size)
+        if any(type(length) is int and length < 0 for length in lengths):
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={lengths}"
+            )
         if sum(lengths) != size:
             raise RuntimeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension "
@@ -394,7 +381,8 @@ def _view(kind: int, function: Any) -> ViewCall:
 view, reshape, permute, expand = map(sizes_by_name, (view, reshape, permute, expand))
 view, reshape, permute = _view(calls.RESHAPE, view), _view(calls.RESHAPE, reshape), _view(calls.PERMUTE, permute)
 expand, transpose = _view(calls.EXPAND, expand), _view(calls.TRANSPOSE, transpose)
-reversed_dims, unsqueeze = _view(calls.REVERSE, reversed_dims), _view(calls.UNSQUEEZE, unsqueeze)
+reversed_dims, t = _view(calls.REVERSE, reversed_dims), _view(calls.TURN, t)
+unsqueeze = _view(calls.UNSQUEEZE, unsqueeze)
 squeeze, flatten, detach = _view(calls.SQUEEZE, squeeze), _view(calls.FLATTEN, flatten), _view(calls.DETACH, detach)
 select, narrow = _view(calls.SELECT, select), _view(calls.NARROW, narrow)
 split, chunk, unbind = _view(calls.SPLIT, split), _view(calls.CHUNK, chunk), _view(calls.UNBIND, unbind)

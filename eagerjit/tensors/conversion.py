@@ -229,7 +229,8 @@ def data_ptr(input: Tensor) -> int:
 
 def _new(function: Any) -> Any:
     def method(self: Tensor, *args: Any, dtype: DType | None = None, **kwargs: Any) -> Tensor:
-        kwargs.setdefault("device", device_of(self))
+        if "device" not in kwargs and (state.device is not None or type(self._data) is not np.ndarray):
+            kwargs["device"] = device_of(self)
         return function(*args, dtype=dtype or self.dtype, **kwargs)
 
     method.__name__, method.__doc__ = f"new_{function.__name__}", function.__doc__

@@ -100,7 +100,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
     if isinstance(data, np.ndarray):
         shared = from_numpy(data)
         return shared if dtype is None else shared.to(dtype)
-    return tensor(data, dtype=dtype, device=CPU)
+    return tensor(data, dtype=dtype) if device is None else tensor(data, dtype=dtype, device=CPU)
 
 
 def asarray(

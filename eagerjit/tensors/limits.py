@@ -8,10 +8,27 @@ import ml_dtypes
 import numpy as np
 
 from eagerjit.runtime.dtypes import REAL_OF, DType
+from eagerjit.runtime.keys import SINGLETONS
 from eagerjit.state import Defaults
 
 
-class finfo:
+class _Kept(type):
+    """A class with one instance for each dtype."""
+
+    def __init__(cls, *args: Any):
+        super().__init__(*args)
+        cls.known: dict[DType, Any] = {}
+
+    def __call__(cls, type: Any = None) -> Any:
+        found = cls.known.get(type) if isinstance(type, DType) else None
+        if found is None:
+            found = super().__call__(type)
+            if isinstance(type, DType):
+                cls.known[type] = found
+        return found
+
+
+class finfo(metaclass=_Kept):
     """The limits of a floating point dtype; of a complex one those of its parts."""
 
     def __init__(self, type: DType | None = None):
@@ -34,10 +51,10 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(metaclass=_Kept):
     """The limits of an integer dtype."""
 
-    def __init__(self, type: DType):
+    def __init__(self, type: DType | None):
         if not isinstance(type, DType) or type.kind not in ("int", "uint"):
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
         limits = np.iinfo(type.numpy)  # type: ignore[type-var]
@@ -66,5 +83,6 @@ def format_named(name: str) -> memory_format:
     return globals()[name]
 
 
+SINGLETONS.add(memory_format)
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")

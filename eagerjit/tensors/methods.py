@@ -13,6 +13,7 @@ from eagerjit.calling import by_any_name, public
 from eagerjit.ops import (
     activation,
     arithmetic,
+    assignment,
     composite,
     counted,
     elementary,
@@ -91,10 +92,10 @@ FUNCTIONS: dict[str, Any] = {
     "add": pointwise.add, "sub": pointwise.sub, "subtract": pointwise.sub, "div": pointwise.div,
     "divide": pointwise.div, "true_divide": pointwise.div, "round": round_,
     **{name: getattr(views, name) for name in (
-        "reshape", "detach", "permute", "transpose", "t", "movedim", "expand_as", "squeeze",
+        "reshape", "detach", "permute", "transpose", "t", "expand_as", "squeeze",
         "unsqueeze", "flatten", "unflatten", "narrow", "select", "split", "chunk", "unbind", "view_as",
     )},
-    "swapaxes": views.transpose, "swapdims": views.transpose, "moveaxis": views.movedim,
+    "swapaxes": views.transpose, "swapdims": views.transpose,
     **{name: getattr(arithmetic, name) for name in ("clamp_min", "clamp_max", "allclose", "equal", "nan_to_num")},
     **{name: getattr(composite, name) for name in (
         "tile", "repeat_interleave", "flip", "roll", "mv", "diag", "trace",
@@ -127,7 +128,7 @@ SPECIAL = {
     "__array__": c.to_array, "__bool__": c.truth, "__index__": c.as_index, "__len__": c.length, "__iter__": c.iterate,
     "__contains__": c.contains, "__format__": c.formatted, "__repr__": c.shown, "__deepcopy__": copying.deepcopy,
     "__copy__": copying.shallow_copy,
-    "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
+    "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": assignment.set_item,
     **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
     "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
     "__complex__": lambda self: complex(c.scalar(self)),
@@ -297,7 +298,7 @@ _fill = INPLACE["fill_"].method()
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """Write values at the positions that the index tensors name, in place; or add them."""
     filled = list(indices) + [None] * (self.ndim - len(indices))
-    subscript.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)
+    assignment.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)
     return self
 
 

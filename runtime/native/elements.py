@@ -8,6 +8,7 @@ from eagerjit.runtime.native.context import (
     MAX_NDIM,
     MODE_WORDS,
     OBJECT_TYPE,
+    SHAPE_TYPE,
     TRUE,
     context,
 )
@@ -79,7 +80,7 @@ def _length(thing: ptr) -> i64:
     kind = load_ptr(thing, OBJECT_TYPE)
     if kind == PyList_Type:
         return PyList_Size(thing)
-    return PyTuple_Size(thing) if kind == PyTuple_Type else -1
+    return PyTuple_Size(thing) if kind == PyTuple_Type or kind == load_ptr(context, SHAPE_TYPE) else -1
 
 
 def _item(sequence: ptr, i: i64) -> ptr:

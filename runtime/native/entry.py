@@ -40,7 +40,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_ptr,
 )
-from eagerjit.runtime.native.nodes import needs_gradient, record
+from eagerjit.runtime.native.nodes import adopt, needs_gradient, record
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     PyErr_NoMemory,
@@ -58,7 +58,7 @@ from eagerjit.runtime.native.operators import (
     tuple_of,
     tuples_for_lists,
 )
-from eagerjit.runtime.native.written import adopt, node_of_write, writable
+from eagerjit.runtime.native.written import node_of_write, writable
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")

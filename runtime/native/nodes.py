@@ -16,6 +16,7 @@ from eagerjit.runtime.native.context import (
     NODE_OFFSET,
     NODE_OP,
     NODE_OUTPUT,
+    NODE_REPLACED,
     NODE_SEQUENCE,
     NODE_TYPE,
     NODE_VERSIONS,
@@ -50,7 +51,9 @@ PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, .
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyTuple_Type = external_data("PyTuple_Type")
+PyList_Type = external_data("PyList_Type")
 
+MOST_INPUTS = 64
 FIRST_FLOATING_CODE = dtypes.float16.code
 
 
@@ -165,6 +168,29 @@ def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     """Makes `result` the output of a new node if an argument needs a gradient and it can have one; -1 on failure."""
     if not needs_gradient(arguments, n):
         return 0
+    status = _recorded(op, arguments, n, result, load_ptr(context, NONE))
+    return _record_in_python(op, arguments, n, result) if status > 0 else status
+
+
+def record_inputs(op: ptr, inputs: ptr, result: ptr, replaced: ptr) -> i64:
+    """The same for a tuple of arguments; 1 where Python has to do it.
+
+    `replaced` is what the result, a tensor, was before it was written in place, or None.
+    """
+    n = PyTuple_Size(inputs)
+    if n > MOST_INPUTS:
+        return 1
+    arguments = buffer(8 * MOST_INPUTS)
+    for i in range(n):
+        argument = PyTuple_GetItem(inputs, i)
+        if load_ptr(argument, OBJECT_TYPE) == PyList_Type:
+            return 1
+        store_ptr(arguments, 8 * i, argument)
+    return _recorded(op, arguments, n, result, replaced) if needs_gradient(arguments, n) else 0
+
+
+def _recorded(op: ptr, arguments: ptr, n: i64, result: ptr, replaced: ptr) -> i64:
+    """Makes `result` the output of a new node if it can have a gradient; 1 where it is not all Tensors over memory."""
     count = 0
     if load_ptr(result, OBJECT_TYPE) == PyTuple_Type:
         count = PyTuple_Size(result)
@@ -172,13 +198,17 @@ def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     for i in range(count if count else 1):
         kind = is_floating(_part(result, count, i))
         if kind < 0:
-            return _record_in_python(op, arguments, n, result)
+            return 1
         floating += kind
     if floating == 0:
         return 0
     node = new_node(op, arguments, n, _arrays_of(result, count))
     if node == 0:
         return -1
+    if replaced != load_ptr(context, NONE):
+        Py_IncRef(replaced)
+        put(node, NODE_REPLACED, replaced)
+        _set_index(result, 0)
     for i in range(count if count else 1):
         _connect(_part(result, count, i), node, i)
     Py_DecRef(node)
@@ -217,7 +247,17 @@ def _connect(tensor: ptr, node: ptr, index: i64) -> None:
     replace_slot(tensor, load_i64(context, NODE), node)
     replace_slot(tensor, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))
     if index > 0:
-        number = PyLong_FromLongLong(index)
-        if number:
-            replace_slot(tensor, load_i64(context, INDEX), number)
-            Py_DecRef(number)
+        _set_index(tensor, index)
+
+
+def _set_index(tensor: ptr, index: i64) -> None:
+    number = PyLong_FromLongLong(index)
+    if number:
+        replace_slot(tensor, load_i64(context, INDEX), number)
+        Py_DecRef(number)
+
+
+def adopt(tensor: ptr, node: ptr) -> None:
+    """Makes a tensor that was written the only result of a node."""
+    _connect(tensor, node, 0)
+    _set_index(tensor, 0)

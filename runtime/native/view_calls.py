@@ -55,6 +55,7 @@ from eagerjit.runtime.views import (
     SPLIT,
     SQUEEZE,
     TRANSPOSE,
+    TURN,
     UNBIND,
     UNSQUEEZE,
 )
@@ -143,6 +144,31 @@ def _pieces(base: ptr, views: ptr, dim: i64, length: i64, whole: bool, tracked: 
     return result
 
 
+def _pieces_of_sizes(base: ptr, views: ptr, dim: i64, lengths: ptr, n: i64, tracked: bool) -> ptr:
+    """A tuple of slices of these lengths along a dimension."""
+    total = 0
+    for i in range(n):
+        length = load_i64(lengths, 8 * i)
+        if length <= 0:
+            return 0
+        total += length
+    if total != load_i64(load_ptr(viewable(base), ARRAY_DIMS), 8 * dim):
+        return 0
+    result = PyTuple_New(n)
+    if result == 0:
+        return 0
+    start = 0
+    for i in range(n):
+        stop = start + load_i64(lengths, 8 * i)
+        made = sliced(base, views, dim, start, stop, 1, tracked)
+        if made == 0:
+            Py_DecRef(result)
+            return 0
+        PyTuple_SetItem(result, i, made)
+        start = stop
+    return result
+
+
 def _belong_together(pieces: ptr, function: ptr) -> None:
     """Say on each of several views which function gave them."""
     for i in range(PyTuple_Size(pieces)):
@@ -151,7 +177,7 @@ def _belong_together(pieces: ptr, function: ptr) -> None:
 
 
 def _divided(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
-    """SPLIT and CHUNK (by a number, along a dimension) and UNBIND (along a dimension)."""
+    """SPLIT and CHUNK (by a number or by sizes, along a dimension) and UNBIND (along a dimension)."""
     array = viewable(base)
     if array == 0:
         return 0
@@ -161,6 +187,10 @@ def _divided(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
     if kind == UNBIND:
         return _pieces(base, views, dim, 1, True, tracked)
     length = integer(load_ptr(full, 8))
+    if length == NO_NUMBER and kind == SPLIT:
+        lengths = buffer(8 * MAX_NDIM)
+        n = integers(full + 8, 1, lengths)
+        return ptr(0) if n <= 0 else _pieces_of_sizes(base, views, dim, lengths, n, tracked)
     if length <= 0:
         return 0
     if kind == CHUNK:
@@ -253,8 +283,10 @@ def _named(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
     dim = 0
     if kind == DETACH:
         return alias_of(base, views, False)
-    if kind == REVERSE:
+    if kind == REVERSE or (kind == TURN and ndim <= 2):
         return _reversed(base, views, tracked)
+    if kind == TURN:
+        return 0
     first = load_ptr(full, 8)
     if kind == TRANSPOSE:
         return _swapped(base, views, first, load_ptr(full, 16), tracked)

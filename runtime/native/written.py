@@ -53,7 +53,6 @@ from eagerjit.runtime.native.objects import (
 from eagerjit.runtime.native.operators import is_tuple
 
 PyList_Size = external("i64 PyList_Size(ptr)")
-PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
 
 
 def writable(thing: ptr, gradients_off: i64) -> bool:
@@ -138,12 +137,3 @@ def node_of_write(callee: ptr, full: ptr) -> ptr:
         return 0
     put(node, NODE_REPLACED, old)
     return node
-
-
-def adopt(target: ptr, node: ptr) -> None:
-    """Gives a tensor that was written the node of the write."""
-    replace_slot(target, load_i64(context, NODE), node)
-    replace_slot(target, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))
-    first = PyLong_FromLongLong(0)
-    replace_slot(target, load_i64(context, INDEX), first)
-    Py_DecRef(first)

@@ -11,6 +11,7 @@ from oracle import draw, same
 
 import eagerjit as ej
 
+COLUMNS = (slice(None), slice(1, 3))
 REPEATS = 4
 """The first calls compile; native code serves those after."""
 
@@ -54,6 +55,12 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "addcdiv_": lambda t, y, z: y.addcdiv_(z, z + 1),
     "lerp_": lambda t, y, z: y.lerp_(z, 0.3),
     "of itself": lambda t, y, z: y.add_(y),
+    "+= of a row": lambda t, y, z: (y.__setitem__(0, y[0].__iadd__(1)), y)[1],
+    "+= of columns": lambda t, y, z: (y.__setitem__(COLUMNS, y[COLUMNS].__iadd__(z[COLUMNS])), y)[1],
+    "*= of a part of a part": lambda t, y, z: (y[1:].__setitem__(0, y[1:][0].__imul__(z[0])), y)[1],
+    "a part of itself": lambda t, y, z: (y.__setitem__(0, y[0]), y)[1],
+    "a row of another": lambda t, y, z: (y.__setitem__(0, y[1]), y)[1],
+    "rows by numbers": lambda t, y, z: (y.__setitem__(t.tensor([0, 2]), z[:2]), y)[1],
     "a row": lambda t, y, z: y[0].mul_(2).sum() * 0 + y,
     "twice": lambda t, y, z: y.add_(z).mul_(z).exp_(),
     "a broadcast row": lambda t, y, z: y.add_(z[0]),
@@ -94,6 +101,7 @@ def test_a_tensor_without_history_takes_one_over(name: str) -> None:
 
 REFUSED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "a leaf": lambda t, x, z: x.add_(z),
+    "a part of a leaf as it is": lambda t, x, z: x.__setitem__(0, x[0]),
     "a view of a leaf": lambda t, x, z: x[0].add_(1),
     "what a gradient reads": lambda t, x, z: (lambda y: (y.sin(), y.add_(1))[0].sum())(x * 1),
     "the result that a gradient reads": lambda t, x, z: (x * 1).exp().add_(1).sum(),
@@ -136,6 +144,20 @@ def test_what_was_overwritten_without_gradients_is_noticed() -> None:
                 y.add_(1)
             with pytest.raises(RuntimeError, match="modified by an inplace operation"):
                 y.sum().backward()
+
+
+def test_assigning_a_part_to_itself_counts_as_a_write() -> None:
+    for t in (ej, torch):
+        for seed in range(REPEATS):
+            x = leaf(t, seed).detach().clone()
+            x[COLUMNS] += 1
+            assert x._version == 2
+            y = leaf(t, seed) * 1
+            part = y[0]
+            z = part.sin()
+            y[0] = part
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                z.sum().backward()
 
 
 @pytest.mark.parametrize("repeat", range(2))

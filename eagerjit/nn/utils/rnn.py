@@ -193,8 +193,9 @@ def pad_sequence(
     padding = first.new_full((longest - min(int(s.shape[0]) for s in sequences), *first.shape[1:]), padding_value)
     parts = []
     for s in sequences:
-        gap = padding[: longest - int(s.shape[0])]
-        parts += [gap, s] if padding_side == "left" else [s, gap]
+        missing = longest - int(s.shape[0])
+        gap = [padding[:missing]] if missing else []
+        parts += [*gap, s] if padding_side == "left" else [s, *gap]
     padded = cat.call(parts, 0).view(len(sequences), longest, *first.shape[1:])
     return padded if batch_first else padded.transpose(0, 1).contiguous()
 
