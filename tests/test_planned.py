@@ -124,7 +124,7 @@ def test_memory_of_plans_is_bounded() -> None:
     assert call(x, 3)[0] == 3 and len(plans) == 2 * MAX_ANSWERS + 12
 
 
-def test_in_a_trace_and_under_autocast_python_plans() -> None:
+def test_in_a_trace_python_plans_and_under_autocast_plans_are_not_kept() -> None:
     call, plans = recorder()
     padded = eagerjit.jit(lambda x: functional.pad(x, (1, 1)) * 2)
     for size in (2, 3, 4):
@@ -135,7 +135,13 @@ def test_in_a_trace_and_under_autocast_python_plans() -> None:
         call(x)
     with eagerjit.autocast("cpu"):
         call(x)
-    assert len(plans) == 3 and call(x)[3] == 2
+        assert len(plans) == 2 and call(x)[3] == 2
+        for _ in range(3):
+            call(eagerjit.ones(2, 3))
+    assert len(plans) == 5
+    for _ in range(3):
+        call(eagerjit.ones(2, 3))
+    assert len(plans) == 6
 
 
 def test_planned_functions_can_be_pickled() -> None:

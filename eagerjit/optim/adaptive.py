@@ -64,7 +64,7 @@ class Adadelta(Optimizer):
         numbers = tuple(number(group, name) for name in _ADADELTA_NUMBERS)
         squares, deltas = ([s[name] for s in states] for name in ("square_avg", "acc_delta"))
         step, maximize = states[0]["step"], group["maximize"]
-        _adadelta_op.run((parameters, gradients, squares, deltas, step, maximize, *numbers))
+        _adadelta_op.call(parameters, gradients, squares, deltas, step, maximize, *numbers)
 
 
 def _adamax(
@@ -112,7 +112,7 @@ class Adamax(Optimizer):
         """One step."""
         averages, largest = ([s[name] for s in states] for name in ("exp_avg", "exp_inf"))
         step, maximize = states[0]["step"], group["maximize"]
-        _adamax_op.run((parameters, gradients, averages, largest, step, maximize, *_adam_numbers(group)))
+        _adamax_op.call(parameters, gradients, averages, largest, step, maximize, *_adam_numbers(group))
 
 
 def _validated_adam(lr: Any, betas: Any, eps: float, weight_decay: float) -> None:
@@ -196,7 +196,7 @@ class NAdam(Optimizer):
         tables = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq", "mu_product"))
         flags = (group["decoupled_weight_decay"], group["maximize"])
         numbers = (*_adam_numbers(group), number(group, "momentum_decay"))
-        _nadam_op.run((parameters, gradients, *tables, states[0]["step"], *flags, *numbers))
+        _nadam_op.call(parameters, gradients, *tables, states[0]["step"], *flags, *numbers)
 
 
 def _radam(
@@ -247,4 +247,4 @@ class RAdam(Optimizer):
         averages, squares = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq"))
         flags = (group["decoupled_weight_decay"], group["maximize"])
         step = states[0]["step"]
-        _radam_op.run((parameters, gradients, averages, squares, step, *flags, *_adam_numbers(group)))
+        _radam_op.call(parameters, gradients, averages, squares, step, *flags, *_adam_numbers(group))

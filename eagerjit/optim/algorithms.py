@@ -74,7 +74,7 @@ class SGD(Optimizer):
         numbers = tuple(number(group, name) for name in _SGD_NUMBERS)
         buffers = [s["momentum_buffer"] for s in states] if group["momentum"] != 0 else []
         step = states[0].get("step") if self.counts_steps(group) else None
-        _sgd_op.run((parameters, gradients, buffers, step, group["nesterov"], group["maximize"], *numbers))
+        _sgd_op.call(parameters, gradients, buffers, step, group["nesterov"], group["maximize"], *numbers)
 
     def update_sparse(
         self, group: Group, parameters: Tensors, gradients: list[Any], states: list[Any], alone: bool
@@ -162,7 +162,7 @@ class Adam(Optimizer):
         largest = [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []
         flags = (group["decoupled_weight_decay"], group["maximize"])
         options = (number(group, "lr"), *pair(group, "betas"), number(group, "eps"), number(group, "weight_decay"))
-        _adam_op.run((parameters, gradients, averages, squares, largest, states[0]["step"], *flags, *options))
+        _adam_op.call(parameters, gradients, averages, squares, largest, states[0]["step"], *flags, *options)
 
 
 class AdamW(Adam):
@@ -239,7 +239,7 @@ class RMSprop(Optimizer):
         names = ("square_avg", "momentum_buffer", "grad_avg")
         squares, buffers, means = ([s[name] for s in states if name in s] for name in names)
         how = states[0]["step"], group["maximize"]
-        _rmsprop_op.run((parameters, gradients, squares, buffers, means, *how, *numbers))
+        _rmsprop_op.call(parameters, gradients, squares, buffers, means, *how, *numbers)
 
 
 def _adagrad(
@@ -291,7 +291,7 @@ class Adagrad(Optimizer):
         """One step."""
         numbers = tuple(number(group, name) for name in _ADAGRAD_NUMBERS)
         sums, step = [s["sum"] for s in states], states[0]["step"]
-        _adagrad_op.run((parameters, gradients, sums, step, group["maximize"], *numbers))
+        _adagrad_op.call(parameters, gradients, sums, step, group["maximize"], *numbers)
 
     def update_sparse(
         self, group: Group, parameters: Tensors, gradients: list[Any], states: list[Any], alone: bool

@@ -100,7 +100,7 @@ class Muon(Optimizer):
         numbers = tuple(number(group, name) for name in ("lr", "weight_decay", "momentum"))
         how = group["nesterov"], tuple(group["ns_coefficients"]), group["ns_steps"], group["eps"]
         averages = [s["momentum_buffer"] for s in states]
-        _muon_op.run((parameters, gradients, averages, ratios, *how, *numbers))
+        _muon_op.call(parameters, gradients, averages, ratios, *how, *numbers)
 
 
 def _ratio(how: str | None, rows: int, columns: int) -> float:
@@ -190,4 +190,4 @@ class Adafactor(Optimizer):
         smallest = tuple(finfo(p.dtype).eps if first is None else float(first) for p in parameters)
         tables = ([s[name] for s in states if name in s] for name in ("row_var", "col_var", "variance"))
         how = states[0]["step"], group["maximize"], smallest
-        _adafactor_op.run((parameters, gradients, *tables, *how, *numbers, number(group, "weight_decay")))
+        _adafactor_op.call(parameters, gradients, *tables, *how, *numbers, number(group, "weight_decay"))

@@ -14,6 +14,7 @@ from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.compiler.ir import Node
 from eagerjit.guards.epochs import States, Table, noted
+from eagerjit.optim import again
 from eagerjit.optim.arithmetic import real, refuse_differentiable
 from eagerjit.optim.groups import Group, checked_group, has_names, is_pair
 from eagerjit.optim.hooks import (
@@ -79,13 +80,16 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or fill them with zeros."""
+        filled: list[Tensor] = []
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
                     parameter.grad = None
-                elif parameter.grad is not None:
-                    with no_grad():
-                        parameter.grad.zero_()
+                elif (gradient := parameter.grad) is not None:
+                    filled.append(gradient)
+        with no_grad():
+            for gradient in filled:
+                gradient.zero_()
 
     @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -102,6 +106,8 @@ class Optimizer:
                 loss = closure()
         with no_grad(), DisableTorchFunctionSubclass():
             for group in self.param_groups:
+                if thread.tracer is None and again.update_again(self, group):
+                    continue
                 with_grad = [(p, p.grad) for p in group["params"]]
                 present = [(p, g) for p, g in with_grad if g is not None]
                 if present:
@@ -129,6 +135,7 @@ class Optimizer:
         alike: dict[int, list[tuple[Tensor, Tensor]]] = {}
         for parameter, gradient in present:
             alike.setdefault(id(self._kept(parameter).get("step")), []).append((parameter, gradient))
+        again.forget(self, group)
         for pairs in alike.values():
             parameters, gradients = [p for p, _ in pairs], [g for _, g in pairs]
             states = [self._kept(p) for p in parameters]
@@ -139,6 +146,8 @@ class Optimizer:
             if any(p.is_complex() for p in parameters):
                 parameters, gradients = [*map(real, parameters)], [*map(real, gradients)]
                 states = [{name: real(value) for name, value in kept.items()} for kept in states]
+            elif len(alike) == 1 and thread.tracer is None and not bound.subclasses:
+                again.keep(self, group, [p._grad for p in group["params"]], states)
             self.update(group, parameters, gradients, states)
 
     def _without_sparse(

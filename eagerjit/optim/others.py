@@ -65,7 +65,7 @@ class Rprop(Optimizer):
         previous, sizes = ([s[name] for s in states] for name in ("prev", "step_size"))
         numbers = (*pair(group, "etas"), *pair(group, "step_sizes"))
         step, maximize = states[0]["step"], group["maximize"]
-        _rprop_op.run((parameters, gradients, previous, sizes, step, maximize, *numbers))
+        _rprop_op.call(parameters, gradients, previous, sizes, step, maximize, *numbers)
 
 
 def _asgd(
@@ -117,4 +117,4 @@ class ASGD(Optimizer):
         """One step."""
         tables = ([s[name] for s in states] for name in ("ax", "eta", "mu"))
         numbers = tuple(number(group, name) for name in _ASGD_NUMBERS)
-        _asgd_op.run((parameters, gradients, *tables, states[0]["step"], group["maximize"], *numbers))
+        _asgd_op.call(parameters, gradients, *tables, states[0]["step"], group["maximize"], *numbers)

@@ -32,7 +32,7 @@ def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool 
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
         if type(args[0]) in (list, tuple) and device is None:
-            return creation.tensor(args[0], dtype=dtype, requires_grad=requires_grad)
+            return creation.finish(creation.tensor(args[0], dtype=dtype), requires_grad)
         return creation.finish(creation.tensor(np.array(args[0]).astype(dtype.numpy)), requires_grad)
     return creation.empty(*args or (0,), dtype=dtype, requires_grad=requires_grad)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 # -- classes of arguments (`operators.py`, `runtime/keys.py`) ---------------------------------------------------------
 MAX_KEY_NDIM = 4
-MAX_PARAMETERS = 12
+MAX_PARAMETERS = 15
 OTHER = 15  # in a plan, in the place of an argument's position: an object that is none of the call's
 TENSORS, SIZES = -(1 << 63), 1 << 62  # tells digests from addresses
 KIND_LARGE, KIND_FLOAT, KIND_INT = 13, 14, 15  # beside the dtype codes; no address is as small as any of these words

@@ -80,7 +80,7 @@ PyLong_Type = external_data("PyLong_Type")
 PyTuple_Type = external_data("PyTuple_Type")
 PyBool_Type = external_data("PyBool_Type")
 
-MAX_LEAVES = 64
+MAX_LEAVES = 1024
 
 
 def code_of(descriptor: ptr) -> i64:

@@ -10,6 +10,7 @@ from typing import Any
 from eagerjit.autograd.modes import no_grad
 from eagerjit.nn.module import Module
 from eagerjit.ops.index import cat, stack
+from eagerjit.ops.reduce import norm
 from eagerjit.tensors.creation import zeros
 from eagerjit.tensors.tensor import Tensor
 
@@ -25,10 +26,10 @@ def get_total_norm(
 ) -> Tensor:
     """The norm of all tensors as one vector. Raises RuntimeError for one that is not finite, if asked to."""
     found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    norms = [t.norm(float(norm_type)) for t in found]
-    if not norms:
+    if not found:
         return zeros(())
-    total = stack(norms).max() if norm_type == math.inf else stack(norms).norm(float(norm_type))
+    norms = stack([norm(t, norm_type) for t in found])
+    total = norms.max() if norm_type == math.inf else norm(norms, norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -43,7 +44,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     """Scale all gradients, whose norm is total_norm, so that it is at most max_norm."""
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for grad in _with_grad(parameters):
-        grad.mul_(factor.to(grad.dtype))
+        grad.mul_(factor if grad.dtype is factor.dtype else factor.to(grad.dtype))
 
 
 def clip_grad_norm_(
