@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.eager_training import RECORDING, training
+
 SIZES = {"16": 4, "2^20": 1024}
 """The side of the square matrix; vectors have as many elements."""
 
@@ -41,7 +43,7 @@ class Inputs:
 def operations(torch: Any, side: int) -> Table:
     """The operations by name, each with its arguments."""
     x = Inputs(torch, side)
-    groups = (elementwise, reductions, layers, shapes, positions, factories, written, strided, signals)
+    groups = (elementwise, reductions, layers, shapes, positions, factories, written, strided, signals, training)
     return {name: row for group in groups for name, row in group(x).items()}
 
 
@@ -385,5 +387,5 @@ WRITTEN = frozenset(
 )
 """Calls that write a leaf."""
 
-BACKWARD = frozenset({"sum, backward"})
-"""Calls that record and compute a gradient themselves."""
+BACKWARD = RECORDING | {"sum, backward"}
+"""Calls that record or compute a gradient themselves."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,8 @@ class ViewOp(Op):
     linear = True
     in_place = True
     """Whether a trace sees the view in its base's memory, rather than a copy of it."""
+    written: Op | None = None
+    """What is on the tape where the view was written; None before it has been."""
     span: Callable[..., tuple[int, int, int]] | None = None
     """(*arguments) -> a dimension, and where the view begins and ends along it; all of the others it shows in full."""
 
@@ -111,10 +112,11 @@ class _Overwrite(Op):
         return gradient
 
 
-@cache
 def overwriting(view: ViewOp) -> Op:
     """What is on the tape where a view was written."""
-    return _Overwrite(view)
+    if view.written is None:
+        view.written = _Overwrite(view)
+    return view.written
 
 
 def by_ops(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from eagerjit.ops.arithmetic import masked_fill
 from eagerjit.ops.histories import check_history
 from eagerjit.ops.index import add_along, add_rows, put_along, put_rows, with_rows
@@ -67,13 +65,8 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
 
 def _is_same_part(part: Tensor, value: Any) -> bool:
     """Whether a value is what it would be written to, as in `x[key] += 1`; that counts as a write."""
-    if type(value) is not Tensor or value._view is None or value._view.base is not part._view.base:
-        return False
-    mine, other = part._data, value._data
-    if type(mine) is not np.ndarray or type(other) is not np.ndarray or mine.dtype is not other.dtype:
-        return False
-    place = mine.__array_interface__["data"][0], mine.shape, mine.strides
-    if place != (other.__array_interface__["data"][0], other.shape, other.strides):
+    mine, other = part._view, value._view if type(value) is Tensor else None
+    if mine is None or other is None or other.base is not mine.base or other.op is not mine.op or other.arguments != mine.arguments:
         return False
     check_history(part)
     storage = storage_of(part)

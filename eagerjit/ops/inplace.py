@@ -21,7 +21,7 @@ from eagerjit.ops.views import slice_dim
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.layout import has_each_element_once
-from eagerjit.runtime.native.context import AS_FOUND, PLAINLY
+from eagerjit.runtime.native.context import AS_FOUND, PLAINLY, READS_RESULT
 from eagerjit.state import state
 from eagerjit.tensors.fitting import filled_fits
 from eagerjit.tensors.mistakes import explained
@@ -71,11 +71,13 @@ class InplaceOp(Op):
         )  # fmt: skip
 
     def _copying(self) -> int:
-        """A bit for each parameter whose gradient reads what was written over."""
+        """A bit for each parameter whose gradient reads what was written over, and one where any reads the result."""
         rules = self.functional.rules
         if rules is None:
             return (1 << len(self.parameters)) - 1
-        return sum(1 << i for i, rule in enumerate(rules) if rule and 2 in positions_read(rule))
+        read = [positions_read(rule) if rule else frozenset() for rule in rules]
+        copied = sum(1 << i for i, positions in enumerate(read) if 2 in positions)
+        return copied | (READS_RESULT if any(1 in positions for positions in read) else 0)
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Write, and put the write on the tape where gradients flow."""

@@ -166,7 +166,8 @@ OPERATOR_SHAPES = 72  # a bit per parameter that is a tuple of sizes, which are 
 OPERATOR_KIND = 80  # of a view
 OPERATOR_WRITES = 88  # PLAINLY or AS_FOUND, where it writes its first argument
 OPERATOR_CASTS = 104  # whether autocast converts its arguments, which Python does
-OPERATOR_COPIES = 96  # a bit per parameter whose gradient reads what was written over
+OPERATOR_COPIES = 96  # a bit per parameter whose gradient reads what was written over; READS_RESULT: or the result
+READS_RESULT = 1 << 62
 
 PLAINLY, AS_FOUND = 1, 2  # writes: of memory in order, with a history too; what Python has looked at, without one
 

@@ -30,6 +30,7 @@ from eagerjit.runtime.native.context import (
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
 from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (
+    address_of,
     buffer,
     c_string,
     external,
@@ -40,7 +41,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_ptr,
 )
-from eagerjit.runtime.native.nodes import adopt, needs_gradient, record
+from eagerjit.runtime.native.nodes import needs_gradient, record
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     PyErr_NoMemory,
@@ -58,7 +59,7 @@ from eagerjit.runtime.native.operators import (
     tuple_of,
     tuples_for_lists,
 )
-from eagerjit.runtime.native.written import node_of_write, writable
+from eagerjit.runtime.native.written import writable, write_recorded
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
@@ -201,22 +202,18 @@ def _serve_and_record(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
     return status
 
 
+def serve_write(callee: ptr, full: ptr, result: ptr) -> i64:
+    """Serves a call without regard to gradients."""
+    return _serve(callee, full, result)
+
+
 def _write(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
     """Serves a call that writes its first argument: DONE, MISSED or FAILED."""
-    target = load_ptr(full, 0)
     plainly = load_i64(callee, OPERATOR_WRITES) == PLAINLY
     if flags & GRAD_OFF or not needs_gradient(full, load_i64(callee, OPERATOR_COUNT)):
-        return _serve(callee, full, result) if not plainly or writable(target, flags & GRAD_OFF) else MISSED
-    node: ptr = 0
-    if plainly:
-        node = node_of_write(callee, full)
-    if node == 0:
-        return FAILED if PyErr_Occurred() else MISSED
-    status = _serve(callee, full, result)
-    if status == DONE:
-        adopt(target, node)
-    Py_DecRef(node)
-    return status
+        may = not plainly or writable(load_ptr(full, 0), flags & GRAD_OFF)
+        return _serve(callee, full, result) if may else MISSED
+    return write_recorded(callee, full, address_of(serve_write), result) if plainly else MISSED
 
 
 def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:

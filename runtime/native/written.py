@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from eagerjit.runtime.native.agreed import MAX_PARAMETERS
 from eagerjit.runtime.native.context import (
+    ARRAY_DESCRIPTOR,
+    ARRAY_DIMS,
     ARRAY_FLAGS,
+    ARRAY_NDIM,
+    ARRAY_STRIDES,
     CONTIGUOUS_FLAG,
     INDEX,
+    ITEM_SIZES,
+    MAX_NDIM,
     NODE,
     NODE_REPLACED,
     NONE,
@@ -18,18 +24,26 @@ from eagerjit.runtime.native.context import (
     OPERATOR_COPIES,
     OPERATOR_COUNT,
     OPERATOR_OP,
+    READS_RESULT,
     REQUIRES_GRAD,
     STORAGE,
     STORAGE_VIEWS,
     TRUE,
     VIEW,
+    VIEW_AMONG,
+    VIEW_ARGUMENTS,
     VIEW_BASE,
+    VIEW_OP,
+    VIEW_TRACKED,
     VIEW_TYPE,
     WRITEABLE_FLAG,
     context,
 )
+from eagerjit.runtime.native.execute import DONE, FAILED, MISSED
 from eagerjit.runtime.native.language import (
     buffer,
+    c_string,
+    call_i64,
     copy_bytes,
     external,
     i64,
@@ -39,7 +53,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_ptr,
 )
-from eagerjit.runtime.native.nodes import is_floating, new_node, put
+from eagerjit.runtime.native.nodes import adopt, is_floating, new_node, put
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     Py_IncRef,
@@ -50,9 +64,48 @@ from eagerjit.runtime.native.objects import (
     storage_of,
     tensor_over,
 )
-from eagerjit.runtime.native.operators import is_tuple
+from eagerjit.runtime.native.operators import held_code_of, is_tuple
 
+PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyList_Size = external("i64 PyList_Size(ptr)")
+PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
+PyTuple_Size = external("i64 PyTuple_Size(ptr)")
+PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
+PyObject_CallNoArgs = external("ptr PyObject_CallNoArgs(ptr)")
+PyObject_GetAttrString = external("ptr PyObject_GetAttrString(ptr, ptr)")
+
+
+def _elements_apart(array: ptr) -> bool:
+    """Whether every stride leads beyond all that smaller ones reach."""
+    ndim = load_i32(array, ARRAY_NDIM)
+    code = held_code_of(load_ptr(array, ARRAY_DESCRIPTOR))
+    if ndim > MAX_NDIM or code < 0:
+        return 0
+    reach = load_i64(context, ITEM_SIZES + 8 * code)
+    seen = 0
+    for _ in range(ndim):
+        nearest = -1
+        stride = 0
+        for axis in range(ndim):
+            step = load_i64(load_ptr(array, ARRAY_STRIDES), 8 * axis)
+            step = -step if step < 0 else step
+            unseen = (seen >> axis) & 1 == 0 and load_i64(load_ptr(array, ARRAY_DIMS), 8 * axis) > 1
+            if unseen and (nearest < 0 or step < stride):
+                nearest = axis
+                stride = step
+        if nearest < 0:
+            return 1
+        if stride < reach:
+            return 0
+        reach += stride * (load_i64(load_ptr(array, ARRAY_DIMS), 8 * nearest) - 1)
+        seen = seen | (1 << nearest)
+    return 1
+
+
+def _may_be_written(array: ptr) -> bool:
+    """Whether an array may be written, each element once."""
+    flags = load_i32(array, ARRAY_FLAGS)
+    return flags & WRITEABLE_FLAG != 0 and (flags & CONTIGUOUS_FLAG != 0 or _elements_apart(array))
 
 
 def writable(thing: ptr, gradients_off: i64) -> bool:
@@ -63,8 +116,7 @@ def writable(thing: ptr, gradients_off: i64) -> bool:
     if view == load_ptr(context, NONE):
         return 1
     array = array_of(thing)
-    wanted = CONTIGUOUS_FLAG | WRITEABLE_FLAG
-    if array == 0 or load_i32(array, ARRAY_FLAGS) & wanted != wanted:
+    if array == 0 or not _may_be_written(array):
         return 0
     while gradients_off == 0 and thing:
         if load_ptr(thing, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE):
@@ -80,29 +132,66 @@ def writable(thing: ptr, gradients_off: i64) -> bool:
     return 1
 
 
-def _is_recorded_here(callee: ptr, full: ptr, n: i64) -> bool:
-    """Whether this write can go on the tape by native code: of no view, no leaf, and what no gradient reads."""
-    target = load_ptr(full, 0)
+def _is_leaf(tensor: ptr) -> bool:
+    """Whether a tensor needs a gradient that no node gives it."""
+    if load_ptr(tensor, load_i64(context, REQUIRES_GRAD)) != load_ptr(context, TRUE):
+        return 0
+    return load_ptr(tensor, load_i64(context, NODE)) == load_ptr(context, NONE)
+
+
+def _base_of(view: ptr) -> ptr:
+    """What a view shows that takes part in the gradients of writes; null for other views."""
+    tracked = load_ptr(view, load_i64(context, VIEW_TRACKED)) == load_ptr(context, TRUE)
+    if not tracked or load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
+        return 0
+    return load_ptr(view, load_i64(context, VIEW_BASE))
+
+
+def _written_part(target: ptr) -> ptr:
+    """What goes on the tape where a view of a whole was written (a new reference); null where Python sees to it."""
+    view = load_ptr(target, load_i64(context, VIEW))
+    base = _base_of(view)
     none = load_ptr(context, NONE)
-    if not is_tensor(target) or load_ptr(target, load_i64(context, VIEW)) != none or is_floating(target) != 1:
+    if base == 0 or load_ptr(view, load_i64(context, VIEW_AMONG)) != none:
+        return 0
+    if not is_tensor(base) or load_ptr(base, load_i64(context, VIEW)) != none:
+        return 0
+    array = array_of(target)
+    if array == 0 or not _may_be_written(array) or _is_leaf(base) or is_floating(base) != 1:
+        return 0
+    if PyTuple_Size(load_ptr(view, load_i64(context, VIEW_ARGUMENTS))) > MAX_PARAMETERS - 2:
+        return 0
+    op = PyObject_GetAttrString(load_ptr(view, load_i64(context, VIEW_OP)), c_string("written"))
+    if op == none:
+        Py_DecRef(op)
+        return 0
+    return op
+
+
+def _is_recorded_here(callee: ptr, full: ptr, n: i64) -> bool:
+    """Whether this write can go on the tape by native code: of no leaf, and what no gradient reads."""
+    target = load_ptr(full, 0)
+    if not is_tensor(target) or _is_leaf(target) or is_floating(target) != 1:
         return 0
     needs = load_i64(context, REQUIRES_GRAD)
-    true = load_ptr(context, TRUE)
-    if load_ptr(target, needs) == true and load_ptr(target, load_i64(context, NODE)) == none:
-        return 0
     copies = load_i64(callee, OPERATOR_COPIES)
+    if copies & READS_RESULT and load_ptr(target, load_i64(context, VIEW)) != load_ptr(context, NONE):
+        return 0
     for i in range(n):
         argument = load_ptr(full, 8 * i)
         if is_tuple(argument) or (i and argument == target):
             return 0
-        if (copies >> i) & 1 and is_tensor(argument) and load_ptr(argument, needs) == true:
+        if (copies >> i) & 1 and is_tensor(argument) and load_ptr(argument, needs) == load_ptr(context, TRUE):
             return 0
     return 1
 
 
-def _as_it_was(target: ptr, storage: ptr) -> ptr:
+def _as_it_was(target: ptr) -> ptr:
     """Another tensor over the memory, with the history that the target has now; null on failure."""
+    storage = storage_of(target)
     array = any_array_of(target)
+    if storage == 0 or array == 0:
+        return 0
     Py_IncRef(array)
     old = tensor_over(array)
     if old == 0:
@@ -114,26 +203,138 @@ def _as_it_was(target: ptr, storage: ptr) -> ptr:
     return old
 
 
-def node_of_write(callee: ptr, full: ptr) -> ptr:
-    """A new node for a write that is about to happen; null where Python has to see to it, or with an exception set."""
-    n = load_i64(callee, OPERATOR_COUNT)
-    if not _is_recorded_here(callee, full, n):
-        return 0
-    target = load_ptr(full, 0)
-    storage = storage_of(target)
-    if storage == 0 or PyList_Size(load_ptr(storage, load_i64(context, STORAGE_VIEWS))) != 0:
-        return 0
-    old = _as_it_was(target, storage)
-    if old == 0:
-        return 0
-    inputs = buffer(8 * MAX_PARAMETERS)
-    copy_bytes(inputs, full, 8 * n)
-    store_ptr(inputs, 0, old)
-    array = any_array_of(target)
+def _node_over(tensor: ptr, op: ptr, inputs: ptr, n: i64, old: ptr) -> ptr:
+    """A new node that gives a tensor in the place of the old one (taken over); null on failure."""
+    array = any_array_of(tensor)
     Py_IncRef(array)
-    node = new_node(load_ptr(callee, load_i64(context, OPERATOR_OP)), inputs, n, array)
+    node = new_node(op, inputs, n, array)
     if node == 0:
         Py_DecRef(old)
         return 0
     put(node, NODE_REPLACED, old)
     return node
+
+
+def write_recorded(callee: ptr, full: ptr, serve: ptr, result: ptr) -> i64:
+    """Serves a call that writes a tensor, by `serve(callee, full, result)`, and puts it on the tape: its status."""
+    n = load_i64(callee, OPERATOR_COUNT)
+    target = load_ptr(full, 0)
+    if not _is_recorded_here(callee, full, n):
+        return MISSED
+    storage = storage_of(target)
+    if storage == 0:
+        return FAILED
+    over: ptr = 0
+    if load_ptr(target, load_i64(context, VIEW)) != load_ptr(context, NONE):
+        over = _written_part(target)
+        if over == 0:
+            return FAILED if PyErr_Occurred() else MISSED
+    status = _write_and_record(callee, full, n, serve, result, over)
+    if over:
+        Py_DecRef(over)
+    return status
+
+
+def _write_and_record(callee: ptr, full: ptr, n: i64, serve: ptr, result: ptr, over: ptr) -> i64:
+    target = load_ptr(full, 0)
+    inputs = buffer(8 * MAX_PARAMETERS)
+    copy_bytes(inputs, full, 8 * n)
+    old = _as_it_was(target)
+    if old == 0:
+        return FAILED
+    store_ptr(inputs, 0, old)
+    node = _node_over(target, load_ptr(callee, load_i64(context, OPERATOR_OP)), inputs, n, old)
+    if node == 0:
+        return FAILED
+    status = call_i64(serve, callee, full, result)
+    if status == DONE:
+        base = target
+        written = 0
+        if over:
+            base = load_ptr(load_ptr(target, load_i64(context, VIEW)), load_i64(context, VIEW_BASE))
+            written = _overwrite(base, target, node, over)
+        else:
+            adopt(target, node)
+        if written < 0 or _refresh_views(base) < 0:
+            Py_DecRef(load_ptr(result, 0))
+            status = FAILED
+    Py_DecRef(node)
+    return status
+
+
+def _overwrite(base: ptr, target: ptr, node: ptr, op: ptr) -> i64:
+    """Gives the base of a view the history of having been overwritten there with what a node gives; -1 on failure."""
+    array = any_array_of(target)
+    Py_IncRef(array)
+    value = tensor_over(array)
+    if value == 0:
+        return -1
+    adopt(value, node)
+    old = _as_it_was(base)
+    made: ptr = 0
+    if old:
+        inputs = buffer(8 * MAX_PARAMETERS)
+        store_ptr(inputs, 0, old)
+        store_ptr(inputs, 8, value)
+        n = 2 + _arguments_of(load_ptr(target, load_i64(context, VIEW)), inputs + 16)
+        made = _node_over(base, op, inputs, n, old)
+    Py_DecRef(value)
+    if made == 0:
+        return -1
+    adopt(base, made)
+    Py_DecRef(made)
+    return 0
+
+
+def _arguments_of(view: ptr, to: ptr) -> i64:
+    """Stores the arguments of a view (borrowed), and returns how many."""
+    arguments = load_ptr(view, load_i64(context, VIEW_ARGUMENTS))
+    n = PyTuple_Size(arguments)
+    for i in range(n):
+        store_ptr(to, 8 * i, PyTuple_GetItem(arguments, i))
+    return n
+
+
+def _refresh_views(base: ptr) -> i64:
+    """Reads the views of a base from its new history; -1 on failure."""
+    views = load_ptr(storage_of(base), load_i64(context, STORAGE_VIEWS))
+    for i in range(PyList_Size(views)):
+        view = PyObject_CallNoArgs(PyList_GetItem(views, i))
+        if view == 0:
+            return -1
+        status = _refresh(view, base)
+        Py_DecRef(view)
+        if status < 0:
+            return -1
+    return 0
+
+
+def _refresh(tensor: ptr, base: ptr) -> i64:
+    """Reads a view from the history of its base, if it is one of this; -1 on failure."""
+    none = load_ptr(context, NONE)
+    if not is_tensor(tensor) or tensor == base or is_floating(tensor) != 1:
+        return 0
+    view = load_ptr(tensor, load_i64(context, VIEW))
+    if view == none or PyTuple_Size(load_ptr(view, load_i64(context, VIEW_ARGUMENTS))) > MAX_PARAMETERS - 2:
+        return 0
+    owner = _base_of(view)
+    root = owner
+    while root and load_ptr(root, load_i64(context, VIEW)) != none:
+        above = _base_of(load_ptr(root, load_i64(context, VIEW)))
+        if above == 0:
+            break
+        root = above
+    if owner == 0 or root != base:
+        return 0
+    old = _as_it_was(tensor)
+    if old == 0:
+        return -1
+    inputs = buffer(8 * MAX_PARAMETERS)
+    store_ptr(inputs, 0, owner)
+    n = 1 + _arguments_of(view, inputs + 8)
+    made = _node_over(tensor, load_ptr(view, load_i64(context, VIEW_OP)), inputs, n, old)
+    if made == 0:
+        return -1
+    adopt(tensor, made)
+    Py_DecRef(made)
+    return 0
