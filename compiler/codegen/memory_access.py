@@ -50,6 +50,7 @@ class MemoryAccess(ElementsApart):
         self.vector_variables: set[str] = set()
         self.checked = False
         self.tiles: dict[str, tuple[str, Value]] = {}
+        self.read: set[str] = set()
 
     def address(self, param: str, index: Index) -> tuple[Value, Step, Value | None]:
         """A pointer for lane 0, and the distance between lanes (None: they have none, then offsets per lane)."""
@@ -79,6 +80,7 @@ class MemoryAccess(ElementsApart):
         b = self.b
         if self.params[param].dtype != dtype:
             raise TypeError(f"{param} holds {self.params[param].dtype}, loaded as {dtype}")
+        self.read.add(param)
         pointer, step, offsets = self.address(param, index)
         memory = memory_dtype(dtype)
         if step == 0:
@@ -192,16 +194,21 @@ class MemoryAccess(ElementsApart):
             return
         value = b.broadcast(value, self.lanes)
         if step == 1 and self._masks_natively(memory):
-            self._store_adjacent(pointer, value, self.mask)
+            self._store_adjacent(pointer, value, self.mask, param in self.read)
             return
         self._scatter(value, pointer, step, offsets)
 
-    def _store_adjacent(self, pointer: Value, value: Value, mask: Value | None) -> None:
-        """Lanes to adjacent elements."""
+    def _store_adjacent(self, pointer: Value, value: Value, mask: Value | None, overwrites: bool = False) -> None:
+        """Lanes to adjacent elements.
+
+        Of a choice between what memory has and something else LLVM stores the lanes of the latter alone, which takes
+        some processors ten times as long as all: not where it `overwrites` what was read by a volatile store.
+        """
         b, memory = self.b, value.dtype
         kind, align = b.type(memory, self.lanes), self._align(memory)
         if mask is None:
-            b.emit(f"store {kind} {value.text}, ptr {pointer.text}, align {align}")
+            volatile = " volatile" if overwrites else ""
+            b.emit(f"store{volatile} {kind} {value.text}, ptr {pointer.text}, align {align}")
             return
         if b.width_bits == 256 and mask is self.mask and self.by_rows:
             store_first(b, pointer, value, self.active, align)

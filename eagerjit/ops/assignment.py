@@ -66,7 +66,9 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
 def _is_same_part(part: Tensor, value: Any) -> bool:
     """Whether a value is what it would be written to, as in `x[key] += 1`; that counts as a write."""
     mine, other = part._view, value._view if type(value) is Tensor else None
-    if mine is None or other is None or other.base is not mine.base or other.op is not mine.op or other.arguments != mine.arguments:
+    if mine is None or other is None or other.base is not mine.base:
+        return False
+    if other.op is not mine.op or other.arguments != mine.arguments:
         return False
     check_history(part)
     storage = storage_of(part)

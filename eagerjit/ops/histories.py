@@ -76,19 +76,24 @@ def made_without_grad(tensor: Tensor) -> bool:
     return False
 
 
-def record_write(op: Any, target: Tensor, arguments: tuple[Any, ...]) -> None:
+def record_write(op: Any, target: Tensor, given: tuple[Any, ...]) -> None:
     """Write by an op in place, and put that on the tape."""
     chain, root = _checked(target)
-    needs = tuple([any_requires_grad((a,)) for a in arguments])
+    needs = tuple([any_requires_grad((a,)) for a in given])
     reads_result, reads = _read(op.functional, needs)
-    copied = any([read and a is target for read, a in zip(reads, arguments, strict=True)])
-    old = snapshot(target, copied)
+    copied, arguments = any([read and a is target for read, a in zip(reads, given, strict=True)]), given
+    before: dict[int, Tensor] = {}
+    if state.tracer is None:
+        before[id(root)] = snapshot(root)
+        arguments = tuple([_as_before(a, root, before) if isinstance(a, Tensor) else a for a in arguments])
+    known = before.get(id(target), target)
+    old = snapshot(known, copied) if known is target or copied else known
     result = new_tensor(target._data)
-    record(op.functional, tuple([old if a is target else a for a in arguments]), result, replaced=old)
-    op.write(arguments)
+    record(op.functional, tuple([old if a is known else a for a in arguments]), result, replaced=old)
+    op.write(given)
     if chain and reads_result and result._node is not None and state.tracer is None:
         result._node.output = copied_array(target._data)
-    _take_over(target, chain, root, result)
+    _take_over(target, chain, root, result, before)
 
 
 def record_written(op: Any, arguments: tuple[Any, ...], target: Tensor, old: Tensor) -> None:
@@ -99,15 +104,34 @@ def record_written(op: Any, arguments: tuple[Any, ...], target: Tensor, old: Ten
     _take_over(target, chain, root, result)
 
 
-def _take_over(target: Tensor, chain: list[Tensor], root: Tensor, result: Tensor) -> None:
-    """Give a tensor that was written the history of what was written there."""
+def _as_before(tensor: Tensor, root: Tensor, before: dict[int, Tensor]) -> Tensor:
+    """An operand as it is before a write: of the tensor that is written, or a view of that, another one.
+
+    The history of what is written would lead to itself otherwise, and both would keep each other alive.
+    """
+    chain, base = _lineage(tensor)
+    if base is not root:
+        return tensor
+    for x in reversed(chain):
+        if id(x) in before:
+            continue
+        old = before[id(x)] = snapshot(x)
+        if old._requires_grad:
+            record(x._view.op, (before[id(x._view.base)], *x._view.arguments), old)
+    return before[id(tensor)]
+
+
+def _take_over(
+    target: Tensor, chain: list[Tensor], root: Tensor, result: Tensor, before: dict[int, Tensor] | None = None
+) -> None:
+    """Give a tensor that was written the history of what was written there; `before` are its bases as they were."""
     node = result._node
     if node is None:
         return
     if state.tracer is not None:
         node.output = state.tracer.value(target)
     if chain:
-        _rebase(chain, result)
+        _rebase(chain, result, before or {})
     else:
         _adopt(target, node)
     _refresh_views(root)
@@ -145,10 +169,10 @@ def mark_overwritten(target: Tensor) -> None:
         note_written(target, here())
 
 
-def _rebase(chain: list[Tensor], value: Tensor) -> None:
+def _rebase(chain: list[Tensor], value: Tensor, before: dict[int, Tensor]) -> None:
     """Give the base of a chain of views the history of having been overwritten with `value` in the innermost view."""
     for base, view, arguments in _steps(chain):
-        old = snapshot(base)
+        old = before[id(base)] if before else snapshot(base)
         written = new_tensor(base._data)
         record(overwriting(view), (old, value, *arguments), written, replaced=old)
         value = written

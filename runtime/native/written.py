@@ -177,9 +177,12 @@ def _is_recorded_here(callee: ptr, full: ptr, n: i64) -> bool:
     copies = load_i64(callee, OPERATOR_COPIES)
     if copies & READS_RESULT and load_ptr(target, load_i64(context, VIEW)) != load_ptr(context, NONE):
         return 0
+    storage = storage_of(target)
     for i in range(n):
         argument = load_ptr(full, 8 * i)
-        if is_tuple(argument) or (i and argument == target):
+        if is_tuple(argument):
+            return 0
+        if i and is_tensor(argument) and load_ptr(argument, load_i64(context, STORAGE)) == storage:
             return 0
         if (copies >> i) & 1 and is_tensor(argument) and load_ptr(argument, needs) == load_ptr(context, TRUE):
             return 0
@@ -221,9 +224,6 @@ def write_recorded(callee: ptr, full: ptr, serve: ptr, result: ptr) -> i64:
     target = load_ptr(full, 0)
     if not _is_recorded_here(callee, full, n):
         return MISSED
-    storage = storage_of(target)
-    if storage == 0:
-        return FAILED
     over: ptr = 0
     if load_ptr(target, load_i64(context, VIEW)) != load_ptr(context, NONE):
         over = _written_part(target)
@@ -237,47 +237,78 @@ def write_recorded(callee: ptr, full: ptr, serve: ptr, result: ptr) -> i64:
 
 def _write_and_record(callee: ptr, full: ptr, n: i64, serve: ptr, result: ptr, over: ptr) -> i64:
     target = load_ptr(full, 0)
+    base = target
+    if over:
+        base = load_ptr(load_ptr(target, load_i64(context, VIEW)), load_i64(context, VIEW_BASE))
+    whole = _as_it_was(base)
+    if whole == 0:
+        return FAILED
+    old = whole
+    if over:
+        old = _part_as_it_was(target, whole)
+        if old == 0:
+            Py_DecRef(whole)
+            return FAILED
+    else:
+        Py_IncRef(old)
     inputs = buffer(8 * MAX_PARAMETERS)
     copy_bytes(inputs, full, 8 * n)
-    old = _as_it_was(target)
-    if old == 0:
-        return FAILED
     store_ptr(inputs, 0, old)
     node = _node_over(target, load_ptr(callee, load_i64(context, OPERATOR_OP)), inputs, n, old)
-    if node == 0:
-        return FAILED
-    status = call_i64(serve, callee, full, result)
+    status = FAILED
+    if node:
+        status = call_i64(serve, callee, full, result)
     if status == DONE:
-        base = target
         written = 0
         if over:
-            base = load_ptr(load_ptr(target, load_i64(context, VIEW)), load_i64(context, VIEW_BASE))
-            written = _overwrite(base, target, node, over)
+            written = _overwrite(base, whole, target, node, over)
         else:
             adopt(target, node)
         if written < 0 or _refresh_views(base) < 0:
             Py_DecRef(load_ptr(result, 0))
             status = FAILED
     Py_DecRef(node)
+    Py_DecRef(whole)
     return status
 
 
-def _overwrite(base: ptr, target: ptr, node: ptr, op: ptr) -> i64:
-    """Gives the base of a view the history of having been overwritten there with what a node gives; -1 on failure."""
+def _part_as_it_was(target: ptr, whole: ptr) -> ptr:
+    """A view before it is written, whose history leads to its base as that was: not to the base, which leads to it."""
+    old = _as_it_was(target)
+    if old == 0 or load_ptr(old, load_i64(context, REQUIRES_GRAD)) != load_ptr(context, TRUE):
+        return old
+    view = load_ptr(target, load_i64(context, VIEW))
+    inputs = buffer(8 * MAX_PARAMETERS)
+    store_ptr(inputs, 0, whole)
+    n = 1 + _arguments_of(view, inputs + 8)
+    array = any_array_of(target)
+    Py_IncRef(array)
+    node = new_node(load_ptr(view, load_i64(context, VIEW_OP)), inputs, n, array)
+    if node == 0:
+        Py_DecRef(old)
+        return 0
+    adopt(old, node)
+    Py_DecRef(node)
+    return old
+
+
+def _overwrite(base: ptr, whole: ptr, target: ptr, node: ptr, op: ptr) -> i64:
+    """Gives the base of a view the history of having been overwritten there with what a node gives; -1 on failure.
+
+    `whole` is the base as it was.
+    """
     array = any_array_of(target)
     Py_IncRef(array)
     value = tensor_over(array)
     if value == 0:
         return -1
     adopt(value, node)
-    old = _as_it_was(base)
-    made: ptr = 0
-    if old:
-        inputs = buffer(8 * MAX_PARAMETERS)
-        store_ptr(inputs, 0, old)
-        store_ptr(inputs, 8, value)
-        n = 2 + _arguments_of(load_ptr(target, load_i64(context, VIEW)), inputs + 16)
-        made = _node_over(base, op, inputs, n, old)
+    inputs = buffer(8 * MAX_PARAMETERS)
+    store_ptr(inputs, 0, whole)
+    store_ptr(inputs, 8, value)
+    n = 2 + _arguments_of(load_ptr(target, load_i64(context, VIEW)), inputs + 16)
+    Py_IncRef(whole)
+    made = _node_over(base, op, inputs, n, whole)
     Py_DecRef(value)
     if made == 0:
         return -1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -179,3 +181,24 @@ def test_casting_in_between(repeat: int) -> None:
             conv(ej.ones(1, 1, 4, 4).bfloat16())
         (x @ w).sum().backward()
         assert w.grad.dtype is ej.float32
+
+
+KEPT_ALIVE = (*(name for name in WRITES if name != "what a hook has seen"), "of rows that stay")
+
+
+@pytest.mark.parametrize("name", KEPT_ALIVE)
+def test_histories_of_writes_keep_nothing_alive(name: str) -> None:
+    """No history leads back to the tensor that has it: its memory is free when the tensor is."""
+    for seed in range(REPEATS):
+        x, z = leaf(ej, seed), leaf(ej, seed + 9)
+        y = x * 1.5
+        rows = [y[0], y[1:]]
+        WRITES[name](ej, y, z) if name in WRITES else rows[1][0].mul_(2)
+        assert y.requires_grad and rows[0].requires_grad
+        gone = weakref.ref(y)
+        gc.disable()
+        try:
+            del y, rows
+            assert gone() is None
+        finally:
+            gc.enable()
