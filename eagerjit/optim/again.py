@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from eagerjit.runtime import mode
-from eagerjit.runtime.binding import bound
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -26,6 +25,11 @@ class _Found(NamedTuple):
 _found: WeakKeyDictionary[Any, dict[int, _Found]] = WeakKeyDictionary()
 
 
+def is_dense(gradients: list[Any]) -> bool:
+    """Whether gradients are all plain tensors, which sparse ones are not."""
+    return all([type(gradient) is Tensor for gradient in gradients])
+
+
 def keep(optimizer: Any, group: Any, gradients: list[Tensor | None], states: list[Any]) -> None:
     """Keep what a step has found: the gradients of all parameters, and the states of those that have one."""
     ids, present = [*map(id, group["params"])], [g is not None for g in gradients]
@@ -40,7 +44,7 @@ def forget(optimizer: Any, group: Any) -> None:
 def update_again(optimizer: Any, group: Any) -> bool:
     """Update as in the step before, if all is as it was then."""
     known = _found.get(optimizer, {}).get(id(group))
-    if known is None or known.epoch != mode.epoch() or known.group is not group or bound.subclasses:
+    if known is None or known.epoch != mode.epoch() or known.group is not group:
         return False
     parameters = group["params"]
     if [*map(id, parameters)] != known.parameters:
@@ -51,6 +55,8 @@ def update_again(optimizer: Any, group: Any) -> bool:
     if not all(known.present):
         parameters = [p for p, has_gradient in zip(parameters, known.present, strict=True) if has_gradient]
         gradients = [g for g in gradients if g is not None]
+    if not is_dense(gradients):
+        return False
     if parameters:
         optimizer.update(group, parameters, gradients, known.states)
     return True

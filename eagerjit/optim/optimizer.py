@@ -146,7 +146,7 @@ class Optimizer:
             if any(p.is_complex() for p in parameters):
                 parameters, gradients = [*map(real, parameters)], [*map(real, gradients)]
                 states = [{name: real(value) for name, value in kept.items()} for kept in states]
-            elif len(alike) == 1 and thread.tracer is None and not bound.subclasses:
+            elif len(alike) == 1 and thread.tracer is None and again.is_dense(gradients):
                 again.keep(self, group, [p._grad for p in group["params"]], states)
             self.update(group, parameters, gradients, states)
 
