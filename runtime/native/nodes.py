@@ -141,11 +141,12 @@ def _part(result: ptr, count: i64, index: i64) -> ptr:
 
 
 def is_floating(tensor: ptr) -> i64:
-    """1 for a Tensor that can have a gradient, 0 for one that can't, -1 for what is no Tensor over memory."""
+    """1 for a Tensor that can have a gradient, 0 for one that can't, -1 for what is none of a known dtype."""
     array = any_array_of(tensor)
     if array == 0:
         return -1
-    return held_code_of(load_ptr(array, ARRAY_DESCRIPTOR)) >= FIRST_FLOATING_CODE
+    code = held_code_of(load_ptr(array, ARRAY_DESCRIPTOR))
+    return -1 if code < 0 else i64(code >= FIRST_FLOATING_CODE)
 
 
 def _arrays_of(result: ptr, count: i64) -> ptr:
