@@ -141,8 +141,9 @@ def _is_leaf(tensor: ptr) -> bool:
 
 def _base_of(view: ptr) -> ptr:
     """What a view shows that takes part in the gradients of writes; null for other views."""
-    tracked = load_ptr(view, load_i64(context, VIEW_TRACKED)) == load_ptr(context, TRUE)
-    if not tracked or load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
+    if load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
+        return 0
+    if load_ptr(view, load_i64(context, VIEW_TRACKED)) != load_ptr(context, TRUE):
         return 0
     return load_ptr(view, load_i64(context, VIEW_BASE))
 
