@@ -13,7 +13,10 @@ RESHAPE, PERMUTE, EXPAND = 1, 2, 3  # any number of sizes or dimensions, or one 
 TRANSPOSE, REVERSE, TURN, UNSQUEEZE, SQUEEZE, FLATTEN, DETACH = range(4, 11)  # TURN: REVERSE of two dimensions at most
 ITEM, SELECT, NARROW, SPLIT, CHUNK, UNBIND = range(11, 17)
 MAKE = 17  # no view: a tensor over an ndarray
-CONTIGUOUS = 18  # no view: the tensor itself
+CONTIGUOUS = 18  # no view: the tensor itself, or a copy
+
+CLONE = 6
+"""Where `ops` have, behind those of the views, what copies a tensor that has no such view: `reshape` and `flatten` do."""
 
 
 class ViewCall(OpCall):

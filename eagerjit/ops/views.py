@@ -30,6 +30,7 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.views import ViewCall
 from eagerjit.state import state
 from eagerjit.tensors.mistakes import explained
+from eagerjit.tensors.moving import clone
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -374,15 +375,17 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _several([select(input, d, i) for i in range(input.shape[d])], unbind)
 
 
-def _view(kind: int, function: Any) -> ViewCall:
-    return ViewCall(kind, explained(function), VIEWS)
+def _view(kind: int, function: Any, ops: tuple[Any, ...] = VIEWS) -> ViewCall:
+    return ViewCall(kind, explained(function), ops)
 
 
 view, reshape, permute, expand = map(sizes_by_name, (view, reshape, permute, expand))
-view, reshape, permute = _view(calls.RESHAPE, view), _view(calls.RESHAPE, reshape), _view(calls.PERMUTE, permute)
+view, reshape = _view(calls.RESHAPE, view), _view(calls.RESHAPE, reshape, (*VIEWS, clone.call))
+permute = _view(calls.PERMUTE, permute)
 expand, transpose = _view(calls.EXPAND, expand), _view(calls.TRANSPOSE, transpose)
 reversed_dims, t = _view(calls.REVERSE, reversed_dims), _view(calls.TURN, t)
 unsqueeze = _view(calls.UNSQUEEZE, unsqueeze)
-squeeze, flatten, detach = _view(calls.SQUEEZE, squeeze), _view(calls.FLATTEN, flatten), _view(calls.DETACH, detach)
+squeeze, detach = _view(calls.SQUEEZE, squeeze), _view(calls.DETACH, detach)
+flatten = _view(calls.FLATTEN, flatten, (*VIEWS, clone.call))
 select, narrow = _view(calls.SELECT, select), _view(calls.NARROW, narrow)
 split, chunk, unbind = _view(calls.SPLIT, split), _view(calls.CHUNK, chunk), _view(calls.UNBIND, unbind)

@@ -13,7 +13,7 @@ from eagerjit.ops.pointwise import cast
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.planned import Plan
-from eagerjit.runtime.views import CONTIGUOUS, ViewCall
+from eagerjit.runtime.views import CLONE, CONTIGUOUS, ViewCall
 from eagerjit.state import state
 from eagerjit.tensors import placement
 from eagerjit.tensors.making import dtype_argument
@@ -145,7 +145,7 @@ def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return input if input.is_contiguous() else clone.call(input)
 
 
-contiguous = ViewCall(CONTIGUOUS, contiguous, None)
+contiguous = ViewCall(CONTIGUOUS, contiguous, (*(None,) * CLONE, clone.call))
 
 
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -41,6 +41,7 @@ from eagerjit.runtime.native.subscripts import NO_NUMBER, integer, item_of, with
 from eagerjit.runtime.native.views import alias_of, expanded, permuted, reshaped, selected, sliced, viewable
 from eagerjit.runtime.views import (
     CHUNK,
+    CLONE,
     CONTIGUOUS,
     DETACH,
     EXPAND,
@@ -71,6 +72,7 @@ PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyList_Size = external("i64 PyList_Size(ptr)")
 PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
+PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
 PyTuple_Type = external_data("PyTuple_Type")
 PyList_Type = external_data("PyList_Type")
 PyLong_Type = external_data("PyLong_Type")
@@ -296,7 +298,8 @@ def _named(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
     if kind == SQUEEZE:
         return _squeezed(base, views, first, tracked)
     if kind == FLATTEN:
-        return _flattened(base, views, first, load_ptr(full, 16), tracked)
+        made = _flattened(base, views, first, load_ptr(full, 16), tracked)
+        return made if made or PyErr_Occurred() else _of_copy(kind, base, views, full, 0, tracked)
     if kind == ITEM:
         return item_of(base, views, first, tracked)
     if kind == NARROW:
@@ -308,6 +311,31 @@ def _named(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
     return _divided(kind, base, views, full, tracked)
 
 
+def _in_order(base: ptr, views: ptr) -> ptr:
+    """CONTIGUOUS: a new reference to a tensor with the elements in order, to this one if they are; null for others."""
+    array = array_of(base)
+    if array and load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG:
+        Py_IncRef(base)
+        return base
+    return ptr(0) if array == 0 else PyObject_CallOneArg(PyTuple_GetItem(views, CLONE), base)
+
+
+def _of_copy(kind: i64, base: ptr, views: ptr, full: ptr, n: i64, tracked: bool) -> ptr:
+    """RESHAPE and FLATTEN of a tensor that has no such view."""
+    if PyTuple_Size(views) <= CLONE or viewable(base) == 0 or load_i32(viewable(base), ARRAY_FLAGS) & CONTIGUOUS_FLAG:
+        return 0
+    copy = PyObject_CallOneArg(PyTuple_GetItem(views, CLONE), base)
+    if copy == 0:
+        return 0
+    made: ptr = 0
+    if kind == RESHAPE:
+        made = reshaped(copy, views, full, n, tracked)
+    else:
+        made = _flattened(copy, views, load_ptr(full, 8), load_ptr(full, 16), tracked)
+    Py_DecRef(copy)
+    return made
+
+
 def _by_sizes(kind: i64, base: ptr, views: ptr, arguments: ptr, n: i64, tracked: bool) -> ptr:
     """Views that take sizes or dimensions one by one."""
     numbers = buffer(8 * MAX_NDIM)
@@ -315,7 +343,8 @@ def _by_sizes(kind: i64, base: ptr, views: ptr, arguments: ptr, n: i64, tracked:
     if n < 0:
         return 0
     if kind == RESHAPE:
-        return reshaped(base, views, numbers, n, tracked)
+        made = reshaped(base, views, numbers, n, tracked)
+        return made if made or PyErr_Occurred() else _of_copy(kind, base, views, numbers, n, tracked)
     if kind == PERMUTE:
         return permuted(base, views, numbers, n, tracked)
     return expanded(base, views, numbers, n, tracked)
@@ -330,10 +359,9 @@ def view_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
         Py_IncRef(load_ptr(arguments, 0))
         return tensor_over(load_ptr(arguments, 0))
     if kind == CONTIGUOUS and n == 1 and keywords == 0 and flags & TRACING == 0:
-        array = array_of(load_ptr(arguments, 0))
-        if array and load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG:
-            Py_IncRef(load_ptr(arguments, 0))
-            return load_ptr(arguments, 0)
+        same = _in_order(load_ptr(arguments, 0), load_ptr(callee, load_i64(context, OPERATOR_OP)))
+        if same or PyErr_Occurred():
+            return same
     if flags & TRACING == 0 and n > 0 and kind < MAKE:
         views = load_ptr(callee, load_i64(context, OPERATOR_OP))
         tracked = flags & GRAD_OFF == 0
