@@ -89,7 +89,7 @@ def transform(
         steps, lines, groups = [(m * inner, inner, 1) for m in lengths], outer, inner
     source = Side(x, REAL if x.dtype.kind == "f" else COMPLEX, given, *steps[0])
     to = Side(out, REAL if real else COMPLEX, count, *steps[1])
-    paired = halved or (source.kind == REAL and count == n // 2 + 1)
+    paired = halved or (source.kind == REAL and to.kind == COMPLEX)
     _run(n, lines, groups, forward, scale, single, source, to, paired=paired)
     return out
 

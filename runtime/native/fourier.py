@@ -5,6 +5,7 @@ of radix r makes r transforms of each in place of one, a r-th as long, and leave
 the last stage the elements are the results.
 
 Real signals go in pairs: the transform of a + i b holds those of a and b, whose numbers k and n - k are conjugates.
+Of their spectra either halves are kept, or all numbers.
 
 Lines are counted in groups: number i of line l of group g lies at (g * GROUP + l * LINE + i * ELEMENT) numbers, real or
 complex ones as KIND says.
@@ -49,7 +50,7 @@ TURN = 64  # the address of a factor for each number of each line of a group, or
 TURN_IMAGINARY = 72  # and their imaginary parts
 TURN_ROW = 80  # bytes from the factors of a line's number to those of its next one
 WORK = 88  # about how many scalar operations
-PAIRED = 96  # whether lines are real signals, twice as many at a time, and the spectra are halves
+PAIRED = 96  # whether lines are real signals, twice as many at a time; to be made real, their spectra are halves
 FROM = 104
 TO = 152
 JOB_BYTES = 200
@@ -89,8 +90,10 @@ def _blocks_of(job: ptr) -> i64:
 
 
 def _buffer_bytes(job: ptr) -> i64:
-    """Room for a block's elements, or for the halves of two spectra."""
-    return (load_i64(job, LENGTH) + 2) * _FULL
+    """Room for a block's elements, or for what is read or kept of two spectra."""
+    n = load_i64(job, LENGTH)
+    kept = 2 * load_i64(job + TO, COUNT) if load_i64(job, PAIRED) else 0
+    return (kept if kept > n + 2 else n + 2) * _FULL
 
 
 def _blocks(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
@@ -267,16 +270,16 @@ def _write(elements: ptr, others: ptr, job: ptr, group: i64, first: i64) -> None
         if paired:
             _write_real(elements + HALF, job, group, first + _lanes(job))
     elif paired:
-        half = n // 2 + 1
-        for i in range(half):
+        kept = load_i64(job + TO, COUNT)
+        for i in range(kept):
             low: ptr = elements + i * _FULL
-            high: ptr = elements + (n - i) % n * _FULL
+            high: ptr = elements + (n - i if i else 0) * _FULL
             if load_i64(job, ITEM) == 4:
-                separate_pairs(0, others + i * _FULL, others + (half + i) * _FULL, low, high)
+                separate_pairs(0, others + i * _FULL, others + (kept + i) * _FULL, low, high)
             else:
-                separate_pairs(1, others + i * _FULL, others + (half + i) * _FULL, low, high)
+                separate_pairs(1, others + i * _FULL, others + (kept + i) * _FULL, low, high)
         _write_complex(others, job, group, first)
-        _write_complex(others + half * _FULL, job, group, first + _lanes(job))
+        _write_complex(others + kept * _FULL, job, group, first + _lanes(job))
     else:
         _write_complex(elements, job, group, first)
 

@@ -176,8 +176,8 @@ def _along(
     store_i64(job, TABLE, load_i64(stages, 8))
     store_i64(job, SCALE, 0 if scale == 1.0 else i64(factor))
     store_i64(job, JOB_WORK, length * inner * outer * (64 - leading_zeros(length)))
-    half = load_i64(job, FROM + SIDE_KIND) == REAL and kept == length // 2 + 1
-    store_i64(job, PAIRED, halved or half)
+    signals = load_i64(job, FROM + SIDE_KIND) == REAL and load_i64(job, TO + SIDE_KIND) != REAL
+    store_i64(job, PAIRED, halved or signals)
     _steps(job + FROM, before if before < wanted else wanted, before, inner, outer)
     _steps(job + TO, kept, kept, inner, outer)
     return fourier(job) == 0
