@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from eagerjit.runtime import mode
-from eagerjit.runtime.planned import Plan, Planned, carried_out
 from eagerjit.tensors.outputs import taken_out
 from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
 from eagerjit.tensors.tensor import Tensor
@@ -101,16 +100,6 @@ def sizes_by_name(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _SEVERAL = frozenset({"size", "shape", "dims", "repeats"})
-
-
-def planned_public(plan: Callable[..., Plan]) -> Planned:
-    """A function that only plans, as users call it: `public` where native code has no plan."""
-
-    @functools.wraps(plan)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return carried_out(plan(*args, **kwargs))
-
-    return Planned(plan, public(call))
 
 
 def known_name(key: str, names: tuple[str, ...]) -> str:

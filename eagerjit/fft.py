@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import planned_public, public
+from eagerjit.calling import public
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
@@ -16,7 +16,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults
 from eagerjit.tensors.creation import constant_array, finish
-from eagerjit.tensors.mistakes import explained_functions
+from eagerjit.tensors.mistakes import explained_functions, planned_public
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.tensor import Tensor
 

@@ -71,6 +71,7 @@ class _PublicPlanned(_PublicOp, Planned):
     def __init__(self, module: str, name: str, shared: Planned, plain: Callable[..., Any]):
         self._plan, self._named = shared._plan, shared._named
         super().__init__(module, name, shared, plain, self._learn)
+        self._kind = shared._kind
 
 
 class _PublicRemembered(Public, Remembered):

@@ -16,6 +16,9 @@ from eagerjit.runtime.parameters import parameters
 MOST_NUMBERS = 6
 """Numbers given one by one that native code looks at."""
 
+OF_RANKS = 1
+"""The kind of a function whose plans are the same for all sizes."""
+
 Plan = tuple[Callable[..., Any] | None, tuple[Any, ...]]
 """What to call, and the arguments; None gives the only argument itself."""
 
@@ -27,11 +30,14 @@ class Planned(OpCall):
     other arguments, of which native code knows None, bools, strings, numbers, dtypes, devices and tuples of these; not
     on values of tensors nor on anything that changes. Its parameters can all be passed by position; after those that
     have names, `*more` may be some numbers. `called` is what carries out the plan in Python where that checks more.
+    `of_ranks`: the plan does not depend on sizes.
     """
 
     __slots__ = ()
 
-    def __init__(self, plan: Callable[..., Plan], called: Callable[..., Any] | None = None):
+    def __init__(
+        self, plan: Callable[..., Plan], called: Callable[..., Any] | None = None, of_ranks: bool = False
+    ):
         names, defaults, more, _ = parameters(plan)
         self._named = len(names)
         if more:
@@ -39,7 +45,7 @@ class Planned(OpCall):
             defaults += (None,) * MOST_NUMBERS
         super().__init__(plan.__name__, called or self._call, self._learn, names, defaults)
         self.__doc__, self.__module__, self.__wrapped__ = plan.__doc__, plan.__module__, plan
-        self._plan = plan
+        self._plan, self._kind = plan, OF_RANKS if of_ranks else 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if layout.loaded():

@@ -16,7 +16,7 @@ MAKE = 17  # no view: a tensor over an ndarray
 CONTIGUOUS = 18  # no view: the tensor itself, or a copy
 
 CLONE = 6
-"""Where `ops` have, behind those of the views, what copies a tensor that has no such view: `reshape` and `flatten` do."""
+"""Where `ops` have, behind those of the views, what copies a tensor that has no such view, if they have it."""
 
 
 class ViewCall(OpCall):

@@ -44,6 +44,8 @@ def _module(name: str, function: Any, shown: tuple[str, ...] = (), **options: An
     members["__module__"] = __name__
     if not options:
         members["forward"] = lambda self, input: function(input)
+    elif set(options) == {"dim"}:
+        members["forward"] = lambda self, input: function(input, self.dim)
     elif set(options) == {"inplace"} and hasattr(function, "plain"):
         plain = function.plain
         members["forward"] = lambda self, input: function(input, inplace=True) if self.inplace else plain(input)

@@ -12,8 +12,10 @@ from eagerjit.nn.module import Module
 from eagerjit.ops import index
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.creation import empty, tensor, zeros
+from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.tensor import Parameter, Tensor
 
 
@@ -79,10 +81,11 @@ def _renormalise(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
     weight.copy_(weight * factor.unsqueeze(1))
 
 
+@planned
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Plan:  # fmt: skip
     """Rows of weight by number; the row `padding_idx` gets no gradient.
 
     `max_norm` first scales the rows read, in place; `scale_grad_by_freq` divides gradients by how often a number came.
@@ -90,11 +93,18 @@ def embedding(
     """
     _check_numbers(input, weight, "embedding")
     padding_idx = _padding(padding_idx, weight)
+    if max_norm is None and not sparse:
+        return _embedding_op.call, (weight, input, padding_idx, scale_grad_by_freq)
+    return _renormalised, (weight, input, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+
+
+def _renormalised(
+    weight: Tensor, input: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float,
+    by_frequency: bool, sparse: bool,
+) -> Tensor:  # fmt: skip
     if max_norm is not None:
         _renormalise(weight, input, max_norm, norm_type)
-    if sparse:
-        return _looked_up(weight, input, padding_idx, scale_grad_by_freq, "IndexError", sparse)
-    return _embedding_op.call(weight, input, padding_idx, scale_grad_by_freq)
+    return _looked_up(weight, input, padding_idx, by_frequency, "IndexError", sparse)
 
 
 # -- bags -------------------------------------------------------------------------------------------------------------

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned_public, sizes_by_name
+from eagerjit.calling import sizes_by_name
 from eagerjit.compiler.ops import views as primitives
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensors.mistakes import only_tensors
+from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
 
@@ -127,7 +127,7 @@ _interleave_op = Op("repeat_interleave", _interleave, (_interleave_rule, None, N
 _interleave_op.linear = True
 
 
-@planned_public
+@planned_of_ranks
 def flip(input: Tensor, dims: Any, *more: int) -> Plan:
     """Reversed along dimensions."""
     axes = tuple([views.dimension(dim, input.ndim) for dim in views.shape_argument((dims, *more))])

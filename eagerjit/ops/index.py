@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
@@ -17,7 +16,7 @@ from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
-from eagerjit.tensors.mistakes import only_tensors
+from eagerjit.tensors.mistakes import only_tensors, planned_public
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.promotion import result_type

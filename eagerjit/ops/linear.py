@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import elementwise, linear, reductions
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.views import reshaped
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.mistakes import planned_of_ranks
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -106,11 +106,12 @@ def _right(g: Any, out: Any, input: Any, other: Any) -> Any:
 matmul = Op("matmul", _matmul, (_left, _right))
 
 
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
+@planned_of_ranks
+def mm(input: Tensor, mat2: Tensor) -> Plan:
     """Product of two matrices."""
     if input.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(f"mm: self must be a matrix, got {input.ndim}D and {mat2.ndim}D")
-    return matmul.call(input, mat2)
+    return matmul.call, (input, mat2)
 
 
 def _bmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -128,7 +129,7 @@ def _bmm(input: Tensor, mat2: Tensor) -> Tensor:
 _bmm_op = Op("bmm", _bmm, (_left, _right))
 
 
-@planned_public
+@planned_of_ranks
 def bmm(input: Tensor, mat2: Tensor) -> Plan:
     """Products of two batches of matrices."""
     return _bmm_op.call, (input, mat2)

@@ -13,6 +13,8 @@ from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
@@ -119,24 +121,39 @@ def _warn_sizes(input: Tensor, target: Tensor) -> None:
         )
 
 
+def _measured(
+    op: Op, input: Tensor, target: Tensor, size_average: Any, reduce: Any, reduction: str, *more: Any
+) -> Plan:
+    """The loss at once where nothing is to be warned of."""
+    if size_average is None and reduce is None and tuple(input.shape) == tuple(target.shape):
+        return op.call, (input, target, check_reduction(reduction), *more)
+    return _cautiously, (op, input, target, size_average, reduce, reduction, *more)
+
+
+def _cautiously(
+    op: Op, input: Tensor, target: Tensor, size_average: Any, reduce: Any, reduction: str, *more: Any
+) -> Tensor:
+    reduction = check_reduction(reduction, size_average, reduce)
+    _warn_sizes(input, target)
+    return op.call(input, target, reduction, *more)
+
+
+@planned
 def mse_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Plan:  # fmt: skip
     """Mean squared difference, weighted."""
-    reduction = check_reduction(reduction, size_average, reduce)
-    _warn_sizes(input, target)
-    return _mse.call(input, target, reduction, 0.0, _same_shape(weight, input))
+    return _measured(_mse, input, target, size_average, reduce, reduction, 0.0, _same_shape(weight, input))
 
 
+@planned
 def l1_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Plan:  # fmt: skip
     """Mean absolute difference, weighted."""
-    reduction = check_reduction(reduction, size_average, reduce)
-    _warn_sizes(input, target)
-    return _l1.call(input, target, reduction, 0.0, _same_shape(weight, input))
+    return _measured(_l1, input, target, size_average, reduce, reduction, 0.0, _same_shape(weight, input))
 
 
 def _same_shape(weight: Tensor | None, input: Tensor) -> Tensor | None:
@@ -145,27 +162,25 @@ def _same_shape(weight: Tensor | None, input: Tensor) -> Tensor | None:
     return weight
 
 
+@planned
 def smooth_l1_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     beta: float = 1.0,
-) -> Tensor:  # fmt: skip
+) -> Plan:  # fmt: skip
     """Half squares / beta for differences below beta, absolute differences - beta / 2 above."""
-    reduction = check_reduction(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    _warn_sizes(input, target)
-    return _smooth_l1.call(input, target, reduction, float(beta))
+    return _measured(_smooth_l1, input, target, size_average, reduce, reduction, float(beta))
 
 
+@planned
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
-) -> Tensor:
+) -> Plan:
     """Half squares for differences up to delta, delta * (difference - delta / 2) beyond; weighted."""
-    reduction = check_reduction(reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    _warn_sizes(input, target)
-    return _huber_loss.call(input, target, reduction, float(delta), _same_shape(weight, input))
+    return _measured(_huber_loss, input, target, None, None, reduction, float(delta), _same_shape(weight, input))
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------

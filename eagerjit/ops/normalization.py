@@ -14,6 +14,8 @@ from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent, reduce, sum_
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.mistakes import planned_of_ranks
 from eagerjit.tensors.tensor import Shape, Tensor
 
 
@@ -68,20 +70,16 @@ def _log_softmax_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any
 log_softmax_op = Op("log_softmax", _log_softmax, (_log_softmax_rule, None, None))
 
 
-def softmax(
-    input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3, out: Tensor | None = None
-) -> Tensor:
+@planned_of_ranks
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Plan:
     """exp(input) / sum(exp(input)) along a dimension."""
-    d = views.dimension(_implicit(input, dim), input.ndim)
-    return softmax_op.call(input, d, dtype) if out is None else softmax_op.call(input, d, dtype, out=out)
+    return softmax_op.call, (input, views.dimension(_implicit(input, dim), input.ndim), dtype)
 
 
-def log_softmax(
-    input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3, out: Tensor | None = None
-) -> Tensor:
+@planned_of_ranks
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Plan:
     """log(softmax(input)) along a dimension."""
-    d = views.dimension(_implicit(input, dim), input.ndim)
-    return log_softmax_op.call(input, d, dtype) if out is None else log_softmax_op.call(input, d, dtype, out=out)
+    return log_softmax_op.call, (input, views.dimension(_implicit(input, dim), input.ndim), dtype)
 
 
 def _implicit(input: Tensor, dim: int | None) -> int:
@@ -170,11 +168,12 @@ layer_norm_op = Op(
 layer_norm_op.formal = Formal((0, 2, 3), zeros=False)
 
 
+@planned_of_ranks
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
-) -> Tensor:
+) -> Plan:
     """input with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
-    return layer_norm_op.call(input, _shape(normalized_shape), weight, bias, eps)
+    return layer_norm_op.call, (input, _shape(normalized_shape), weight, bias, eps)
 
 
 def _shape(normalized_shape: Any) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.mistakes import planned_of_ranks
 from eagerjit.tensors.tensor import Tensor
 
 # -- orders -----------------------------------------------------------------------------------------------------------
@@ -63,19 +65,30 @@ _sort_op.results_read = _topk_op.results_read = (1,)
 _SORTED, _FIRST = RETURNED["sort"], RETURNED["topk"]
 
 
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:
-    """Elements in order along a dimension, with where each was; equal ones keep theirs."""
+def _sorted(input: Tensor, dim: int, descending: bool) -> ValuesIndices:
     return _SORTED(*_sort_op.call(input, dim, descending))
 
 
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The order that sorts a dimension."""
-    return _argsort_op.call(input, dim, descending)
-
-
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
-    """The k largest (or smallest) elements along a dimension, with where they were."""
+def _first(input: Tensor, k: int, dim: int, largest: bool) -> ValuesIndices:
     return _FIRST(*_topk_op.call(input, k, dim, largest))
+
+
+@planned_of_ranks
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Plan:
+    """Elements in order along a dimension, with where each was; equal ones keep theirs."""
+    return _sorted, (input, dim, descending)
+
+
+@planned_of_ranks
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Plan:
+    """The order that sorts a dimension."""
+    return _argsort_op.call, (input, dim, descending)
+
+
+@planned_of_ranks
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Plan:
+    """The k largest (or smallest) elements along a dimension, with where they were."""
+    return _first, (input, k, dim, largest)
 
 
 # -- scans ------------------------------------------------------------------------------------------------------------
@@ -133,11 +146,13 @@ def products_before(x: Any, dim: int) -> Any:
 _cumprod_op = Op("cumprod", _cumprod, (_cumprod_rule, None, None))
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+@planned_of_ranks
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Plan:
     """Sums of all elements up to each along a dimension."""
-    return _cumsum_op.call(input, dim, dtype)
+    return _cumsum_op.call, (input, dim, dtype)
 
 
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+@planned_of_ranks
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Plan:
     """Products of all elements up to each along a dimension."""
-    return _cumprod_op.call(input, dim, dtype)
+    return _cumprod_op.call, (input, dim, dtype)

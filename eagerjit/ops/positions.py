@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned_public, public, written
+from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import assignment, pointwise, subscript, views
 from eagerjit.ops import index as rows
@@ -16,6 +16,7 @@ from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.fitting import check_fit
+from eagerjit.tensors.mistakes import planned_public
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor

@@ -10,7 +10,8 @@ from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, views
 from eagerjit.runtime import dtypes
-from eagerjit.tensors.mistakes import only_tensors
+from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
@@ -114,12 +115,12 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return out.reshape((*input.shape[:-1], *other.shape[:-1]))
 
 
-@public
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
+@planned_of_ranks
+def outer(input: Tensor, vec2: Tensor) -> Plan:
     """The outer product of two vectors."""
     if input.ndim != 1 or vec2.ndim != 1:
         raise RuntimeError(f"outer: Expected 1-D argument self, but got {input.ndim}-D and {vec2.ndim}-D")
-    return _outer_op.call(input, vec2)
+    return _outer_op.call, (input, vec2)
 
 
 def _outer(input: Tensor, vec2: Tensor) -> Tensor:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import RETURNED
+from eagerjit.calling import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
-from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.pointwise import POINTWISE, as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults
-from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.mistakes import planned_of_ranks
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -229,21 +230,20 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     both.absent_gradients, both.results_read = True, (1,)
     kind = RETURNED[extreme.name[1:]]
 
-    def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
-        if out is not None:
-            return write_out(extreme.name, function(input, dim, keepdim), out)
-        if dim is None:
-            return extreme.call(input)
-        if isinstance(dim, Tensor):
-            from eagerjit.ops.pointwise import POINTWISE
-
-            return POINTWISE[elementwise_name].call(input, dim)
+    def found(input: Tensor, dim: int, keepdim: bool) -> ValuesIndices:
         return kind(*both.call(input, dim, keepdim))
+
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Plan:
+        if dim is None:
+            return extreme.call, (input,)
+        if isinstance(dim, Tensor):
+            return POINTWISE[elementwise_name].call, (input, dim)
+        return found, (input, dim, keepdim)
 
     more = f"With `dim` also its index; with another tensor the elementwise {elementwise_name}."
     function.__name__ = extreme.name[1:]
     function.__doc__ = f"{extreme.body.__doc__} {more}"
-    return function
+    return planned_of_ranks(function)
 
 
 max_ = _with_indices(amax, argmax, "maximum")
@@ -292,20 +292,22 @@ def _spread_arguments(dim: Any, unbiased: bool | None, correction: Any) -> tuple
     return dim, correction
 
 
+@planned_of_ranks
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
-) -> Tensor:
+) -> Plan:
     """Variance; divided by N - 1 unless `unbiased=False` or another `correction`."""
     dim, correction = _spread_arguments(dim, unbiased, correction)
-    return variance.call(input, dim, correction, keepdim)
+    return variance.call, (input, dim, correction, keepdim)
 
 
+@planned_of_ranks
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
-) -> Tensor:
+) -> Plan:
     """Standard deviation; see `var`."""
     dim, correction = _spread_arguments(dim, unbiased, correction)
-    return deviation.call(input, dim, correction, keepdim)
+    return deviation.call, (input, dim, correction, keepdim)
 
 
 def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
@@ -367,8 +369,15 @@ def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) 
 _norm_op = Op("norm", _norm, (_norm_rule, None, None, None))
 
 
-def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
+@planned_of_ranks
+def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Plan:
     """Vector norm of order p over dimensions."""
+    if dtype is None and type(p) in (int, float) and math.isfinite(p) and input.dtype.is_floating_point:
+        return _norm_op.call, (input, int(p) if float(p).is_integer() else p, dim, keepdim)
+    return _any_norm, (input, p, dim, keepdim, dtype)
+
+
+def _any_norm(input: Tensor, p: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
     if dtype is not None:
         input = input.to(dtype)
     if p != "nuc" and input.dtype.is_complex:

@@ -16,7 +16,7 @@ from eagerjit.recording.numbers import expression, to_float
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
-sort, argsort, topk = public(ordering.sort), public(ordering.argsort), public(ordering.topk)
+sort, argsort, topk = ordering.sort, ordering.argsort, ordering.topk
 
 
 @public

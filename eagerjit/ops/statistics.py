@@ -175,5 +175,5 @@ def corrcoef(input: Tensor) -> Tensor:
     return complexes.complex(scaled.real.clamp(-1.0, 1.0), scaled.imag.clamp(-1.0, 1.0))
 
 
-cumsum, cumprod = public(ordering.cumsum), public(ordering.cumprod)
+cumsum, cumprod = ordering.cumsum, ordering.cumprod
 cumsum_, cumprod_, renorm_ = written(cumsum), written(cumprod), written(renorm)

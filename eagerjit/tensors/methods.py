@@ -108,10 +108,9 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 """What is both a method and a function of the namespace."""
 
-for _name in "mm dot mv var std norm trace diag clamp_min clamp_max".split():
+for _name in "dot mv trace diag clamp_min clamp_max".split():
     FUNCTIONS[_name] = public(FUNCTIONS[_name])
-for _name in "max min softmax log_softmax repeat_interleave".split():
-    FUNCTIONS[_name] = by_any_name(FUNCTIONS[_name])
+FUNCTIONS["repeat_interleave"] = by_any_name(composite.repeat_interleave)
 
 METHODS: dict[str, Any] = {
     **moving.CONVERTERS, **c.NEW,

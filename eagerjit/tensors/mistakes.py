@@ -5,6 +5,7 @@ Checking first would cost every call; what a call of a wrong type raises otherwi
 
 from __future__ import annotations
 
+import functools
 import inspect
 import numbers
 import sys
@@ -15,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import known_name
+from eagerjit.calling import known_name, public
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.entry import OpCall
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan, Planned, carried_out
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 
@@ -107,6 +108,21 @@ def explained_functions(functions: dict[str, Any], module: str) -> dict[str, Any
 def planned(plan: Callable[..., Plan]) -> Planned:
     """A planned function whose plan is explained."""
     return Planned(explained(plan))
+
+
+def planned_public(plan: Callable[..., Plan], of_ranks: bool = False) -> Planned:
+    """A function that only plans, as users call it: `public`, and explained, where native code has no plan."""
+
+    @functools.wraps(plan)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return carried_out(plan(*args, **kwargs))
+
+    return Planned(plan, explained(public(call)), of_ranks)
+
+
+def planned_of_ranks(plan: Callable[..., Plan]) -> Planned:
+    """The same for plans that do not depend on sizes."""
+    return planned_public(plan, True)
 
 
 def calls_op(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,9 +2,9 @@
 
 The key has a word for every argument that is no tensor (None, a bool, a string, a dtype or a device by its address, a
 number by its value, of a tuple of numbers how many and each), and for a tensor a word for dtype, dimensions, layout and
-whether a gradient is recorded, then its sizes. A plan is a tuple: what is called (None: nothing, the only argument is
-the result), four bits for each of its arguments, the position among the call's own or OTHER, and the objects that are
-not of the call (None for those that are).
+whether a gradient is recorded, then its sizes, unless plans are OF_RANKS. A plan is a tuple: what is called (None:
+nothing, the only argument is the result), four bits for each of its arguments, the position among the call's own or
+OTHER, and the objects that are not of the call (None for those that are).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from eagerjit.runtime.native.context import (
     NONE,
     OBJECT_TYPE,
     OPERATOR_COUNT,
+    OPERATOR_KIND,
     OPERATOR_OP,
     OPERATOR_SLOW,
     OPERATOR_TABLE,
@@ -66,7 +67,7 @@ MAX_KEY_WORDS = 96
 RECORDED = 1 << 40  # beside dtype, dimensions and layout; the other marks tell tensors and tuples from all else
 
 
-def _tensor_words(tensor: ptr, recording: bool, key: ptr) -> i64:
+def _tensor_words(tensor: ptr, recording: bool, of_ranks: i64, key: ptr) -> i64:
     """Stores what is asked of a tensor; how many words that are, 0 where native code does not know it."""
     array = array_of(tensor)
     if array == 0:
@@ -79,6 +80,8 @@ def _tensor_words(tensor: ptr, recording: bool, key: ptr) -> i64:
     if recording and load_ptr(tensor, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE):
         word |= RECORDED
     store_i64(key, 0, word)
+    if of_ranks:
+        return 1
     copy_bytes(key + 8, load_ptr(array, ARRAY_DIMS), 8 * ndim)
     return 1 + ndim
 
@@ -97,10 +100,10 @@ def _constant(thing: ptr) -> i64:
     return 0
 
 
-def _words(thing: ptr, recording: bool, key: ptr) -> i64:
+def _words(thing: ptr, recording: bool, of_ranks: i64, key: ptr) -> i64:
     """Stores the words of an argument; how many, 0 where it has none. There is room for nine."""
     if is_tensor(thing):
-        return _tensor_words(thing, recording, key)
+        return _tensor_words(thing, recording, of_ranks, key)
     if not is_tuple(thing):
         store_i64(key, 0, _constant(thing))
         return load_i64(key, 0) != 0
@@ -116,11 +119,11 @@ def _words(thing: ptr, recording: bool, key: ptr) -> i64:
     return 1 + n
 
 
-def _key(full: ptr, n: i64, recording: bool, key: ptr) -> i64:
+def _key(full: ptr, n: i64, recording: bool, of_ranks: i64, key: ptr) -> i64:
     """Stores the key of a call; its words, 0 where it has none."""
     words = 0
     for i in range(n):
-        added = _words(load_ptr(full, 8 * i), recording, key + 8 * words)
+        added = _words(load_ptr(full, 8 * i), recording, of_ranks, key + 8 * words)
         if added == 0:
             return 0
         words += added
@@ -167,7 +170,7 @@ def planned_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     if replaced < 0:
         return 0
     result: ptr = 0
-    words = _key(full, n, flags & GRAD_OFF == 0, key)
+    words = _key(full, n, flags & GRAD_OFF == 0, load_i64(callee, OPERATOR_KIND), key)
     if words == 0:
         result = to_python(callee, OPERATOR_SLOW, arguments, count, keywords)
     else:
