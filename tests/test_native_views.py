@@ -165,3 +165,33 @@ def test_a_list_changed_after_the_call_changes_no_gradient():
         parts.append(a)
         out.sum().backward()
         assert a.grad.tolist() == b.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64])
+@pytest.mark.parametrize(("call", "expected"), [
+    (lambda h: h.transpose(1, 2).reshape(6, -1), lambda a: a.swapaxes(1, 2).reshape(6, -1)),
+    (lambda h: h.transpose(1, 2).flatten(1), lambda a: a.swapaxes(1, 2).reshape(2, 12)),
+    (lambda h: h.mT.reshape(-1), lambda a: a.swapaxes(1, 2).ravel()),
+    (lambda h: h.mT.flatten(), lambda a: a.swapaxes(1, 2).ravel()),
+    (lambda h: h.mT.contiguous(), lambda a: a.swapaxes(1, 2)),
+    (lambda h: h.expand(2, 2, 3, 4).reshape((4, 12)), lambda a: np.broadcast_to(a, (2, 2, 3, 4)).reshape(4, 12)),
+])  # fmt: skip
+def test_what_has_no_such_view_is_copied(call, expected, dtype):
+    base = torch.arange(24).reshape(2, 3, 4).to(dtype)
+    wanted = expected(base.numpy().copy())
+    made = call(base)
+    assert made.numpy().tolist() == wanted.tolist() and made.is_contiguous()
+    before = base.tolist()
+    made.fill_(1)
+    assert base.tolist() == before
+    if dtype.is_floating_point:
+        base.requires_grad_()
+        weight = torch.arange(made.numel()).reshape(made.shape).float()
+        call(base).mul(weight).sum().backward()
+        gradient = np.zeros(24)
+        np.add.at(gradient, expected(np.arange(24).reshape(2, 3, 4)), weight.numpy())
+        assert base.grad.ravel().tolist() == gradient.tolist()
+    with pytest.raises(RuntimeError, match="invalid"):
+        base.mT.reshape(5, -1)
+    with pytest.raises(RuntimeError, match="view"):
+        base.detach().transpose(1, 2).view(6, -1)

@@ -49,6 +49,34 @@ def test_a_plan_is_for_sizes_dtypes_layouts_and_options() -> None:
         assert call(x.clone().requires_grad_(), y)[3] == 2, "no gradient is recorded"
 
 
+def test_a_plan_of_ranks_is_for_all_sizes_of_a_rank() -> None:
+    assert layout.ready()
+    plans: list[Any] = []
+
+    def function(a: Any, how: Any = 0) -> Any:
+        plans.append(a.ndim)
+        return (lambda *given: given), (a, how, len(plans))
+
+    call = Planned(function, of_ranks=True)
+    call(eagerjit.ones(()))  # from now on natively
+    plans.clear()
+    for shape in ((2, 3), (4, 1), (0, 7), (1, 1)):
+        x = eagerjit.ones(shape)
+        found = call(x)
+        assert found[0] is x and found[1:] == (0, 1)
+    rest = (eagerjit.ones(3), eagerjit.ones(2, 3, 1), eagerjit.ones(2, 3).double(), eagerjit.ones(2, 3).T)
+    for number, x in enumerate(rest, start=2):
+        assert call(x)[1:] == (0, number) == call(x)[1:]
+    assert call(eagerjit.ones(2, 3), 5)[1:] == (5, 6) and plans == [2, 1, 3, 2, 2, 2]
+
+
+def test_losses_warn_of_sizes_each_time() -> None:
+    x, y = eagerjit.ones(4, 1), eagerjit.zeros(4)
+    for _ in range(3):
+        with pytest.warns(UserWarning, match="different to the input size"):
+            assert functional.mse_loss(x, y).item() == 1.0
+
+
 def test_what_native_code_does_not_know_is_planned_each_time() -> None:
     call, plans = recorder()
     x = eagerjit.ones(2)
