@@ -91,6 +91,15 @@ def description(call: HostCall, most: int) -> Any:
     return (ctypes.c_int64 * len(words))(*words)
 
 
+def unhurried(call: HostCall) -> Callable[[int], int] | None:
+    """A direct function with no bound on its time, of the address of the call's words, that releases the GIL."""
+    about = description(call, ANY)
+    if about is None:
+        return None
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(about[0])
+    return lambda address: function(address, ctypes.addressof(about))
+
+
 def _is_tensor(argument: Any) -> bool:
     return isinstance(argument, tuple) and argument[:1] == ("$tensor",)
 
@@ -112,16 +121,15 @@ def computed(name: str, arguments: Sequence[Any], results: Sequence[np.ndarray])
     """Whether a direct function has computed these results, of arguments that are arrays, bools and texts."""
     described = tuple(_described(a) for a in arguments)
     call = HostCall(name, described, tuple((i, _CODES[r.dtype], r.ndim) for i, r in enumerate(results)))
-    about = description(call, ANY)
-    if about is None:
+    function = unhurried(call)
+    if function is None:
         return False
     arrays = [a for a in (*arguments, *results) if isinstance(a, np.ndarray)]
     if not all(a.flags.c_contiguous for a in arrays):
         return False
     numbers = [word for a in arrays for word in (a.ctypes.data, *a.shape)]
     words = (ctypes.c_int64 * len(numbers))(*numbers)
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(about[0])
-    return bool(function(ctypes.addressof(words), ctypes.addressof(about)))
+    return bool(function(ctypes.addressof(words)))
 
 
 def _described(argument: Any) -> Any:

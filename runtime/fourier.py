@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime import memory
 from eagerjit.runtime.native import fourier as layout
 from eagerjit.runtime.native import fourier_calls
 from eagerjit.runtime.native.fourier_code import HALF, RADICES
@@ -73,7 +74,7 @@ def transform(
     kind = np.float32 if single else np.float64
     shape = list(x.shape)
     shape[axis] = count
-    out = np.empty(shape, kind if real else np.result_type(kind, np.complex64))
+    out = memory.empty(shape, np.dtype(kind if real else np.result_type(kind, np.complex64)))
     halved = real and x.dtype.kind == "c"
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     given = min(x.shape[axis], n // 2 + 1 if halved else n)
@@ -83,7 +84,7 @@ def transform(
         if given == n:
             return _long(x, out, outer, n, forward, scale, single)
     lengths = x.shape[axis], count
-    if inner >= outer:
+    if inner >= min(outer, HALF // kind(0).itemsize):  # neighbours fill vectors
         steps, lines, groups = [(1, inner, m * inner) for m in lengths], inner, outer
     else:
         steps, lines, groups = [(m * inner, inner, 1) for m in lengths], outer, inner
@@ -109,8 +110,8 @@ def _long(
     """Few lines, in two passes over all of their numbers."""
     a = max(d for d in range(1, math.isqrt(n) + 1) if n % d == 0)
     b = n // a
-    dtype = np.complex64 if single else np.complex128
-    between, whole = np.empty((groups, n), dtype), np.empty((groups, n), dtype)
+    dtype = np.dtype(np.complex64 if single else np.complex128)
+    between, whole = memory.empty((groups, n), dtype), memory.empty((groups, n), dtype)
     source = Side(x, REAL if x.dtype.kind == "f" else COMPLEX, a, 1, b, n)
     _run(a, b, groups, forward, 1.0, single, source, Side(between, COMPLEX, a, 1, b, n))
     sides = Side(between, COMPLEX, b, b, 1, n), Side(whole, COMPLEX, b, 1, a, n)

@@ -45,7 +45,8 @@ def memory_at(
 class BoundCall:
     """A HostCall ready to run on the words of a Program: addresses, sizes and numbers in the order of its arguments.
 
-    `about` is for the native function that the native executor asks first, if there is one.
+    `about` is for the native function that the native executor asks first, if there is one; what that declines because
+    it takes long is asked of it again, other threads running meanwhile.
     """
 
     def __init__(self, call: HostCall):
@@ -56,10 +57,13 @@ class BoundCall:
             function = function.selecting(frozenset(index for index, _, _ in call.results))
         self.call, self.function = call, function
         self.about = direct.description(call, direct.QUICK)
+        self._unhurried = direct.unhurried(call)
         self._words = ctypes.c_int64 * call.n_words
 
     def __call__(self, address: int) -> None:
         """Call the function and put its results into the Program's memory."""
+        if self._unhurried is not None and self._unhurried(address):
+            return
         words = iter(self._words.from_address(address)[:])
         arguments = [_argument(e, words) for e in self.call.arguments]
         with np.errstate(all="ignore"):

@@ -108,10 +108,12 @@ def _transformed(words: ptr, about: ptr, what: i64) -> i64:
         rest = rest + 8
     if passes == 0 or count <= 0 or 64 * (count + size) > load_i64(about, WORK):
         return 0
-    room = count * (16 if double else 8)
-    between: ptr = malloc(2 * room) if passes > 1 else ptr(0)
-    if passes > 1 and between == 0:
-        return 0
+    # Every pass but one that changes the extent leaves its lines where they were.
+    between: ptr = load_ptr(rest)
+    if passes > 1 and what == WHOLE:
+        between = malloc(count * (16 if double else 8))
+        if between == 0:
+            return 0
     job = buffer(JOB_BYTES)
     store_i64(job, ITEM, 8 if double else 4)
     store_i64(job, SWAP, 0 if forward else HALF)
@@ -129,7 +131,7 @@ def _transformed(words: ptr, about: ptr, what: i64) -> i64:
         before = load_i64(shape, 8 * axis)
         length = size if own and what == WHOLE else before
         kept = length // 2 + 1 if own and what == HALF_OF_REAL else length
-        to: ptr = load_ptr(rest) if last else between + (number & 1) * room
+        to: ptr = load_ptr(rest) if last else between
         store_ptr(job, FROM + MEMORY, source)
         store_i64(job, FROM + SIDE_KIND, REAL if real else PAIRS)
         store_ptr(job, TO + MEMORY, to)
@@ -140,7 +142,7 @@ def _transformed(words: ptr, about: ptr, what: i64) -> i64:
         store_i64(shape, 8 * axis, kept)
         source = to
         real = 0
-    if between:
+    if between != load_ptr(rest):
         free(between)
     return done
 
@@ -170,22 +172,23 @@ def _along(
     halved = load_i64(job, FROM + SIDE_KIND) != REAL and load_i64(job, TO + SIDE_KIND) == REAL
     wanted = length // 2 + 1 if halved else length
     store_i64(job, LENGTH, length)
-    store_i64(job, LINES, inner if inner >= outer else outer)
-    store_i64(job, GROUPS, outer if inner >= outer else inner)
+    side_by_side = inner >= outer or inner >= (4 if double else 8)  # neighbours fill vectors
+    store_i64(job, LINES, inner if side_by_side else outer)
+    store_i64(job, GROUPS, outer if side_by_side else inner)
     store_i64(job, STAGES, load_i64(stages))
     store_i64(job, TABLE, load_i64(stages, 8))
     store_i64(job, SCALE, 0 if scale == 1.0 else i64(factor))
     store_i64(job, JOB_WORK, length * inner * outer * (64 - leading_zeros(length)))
     signals = load_i64(job, FROM + SIDE_KIND) == REAL and load_i64(job, TO + SIDE_KIND) != REAL
     store_i64(job, PAIRED, halved or signals)
-    _steps(job + FROM, before if before < wanted else wanted, before, inner, outer)
-    _steps(job + TO, kept, kept, inner, outer)
+    _steps(job + FROM, before if before < wanted else wanted, before, inner, side_by_side)
+    _steps(job + TO, kept, kept, inner, side_by_side)
     return fourier(job) == 0
 
 
-def _steps(side: ptr, count: i64, extent: i64, inner: i64, outer: i64) -> None:
+def _steps(side: ptr, count: i64, extent: i64, inner: i64, side_by_side: i64) -> None:
     """Where the numbers of lines are that lie along a dimension of this extent."""
     store_i64(side, COUNT, count)
-    store_i64(side, LINE, 1 if inner >= outer else extent * inner)
+    store_i64(side, LINE, 1 if side_by_side else extent * inner)
     store_i64(side, ELEMENT, inner)
-    store_i64(side, GROUP, extent * inner if inner >= outer else 1)
+    store_i64(side, GROUP, extent * inner if side_by_side else 1)
