@@ -120,9 +120,8 @@ class Assembler(Placement):
             elif step.row or step.columns:
                 built = RowKernel(name, step, places, inline, self.failures, self.blocking).build()
             else:
-                targets = [
-                    Target(n, place, contiguous_strides(n.type.shape)) for n, place in places.items()
-                ]
+                strides = {n: self.strides.get(n) or contiguous_strides(n.type.shape) for n in places}
+                targets = [Target(n, place, strides[n]) for n, place in places.items()]
                 built = [pointwise(name, step, targets, inline, self.failures, self.blocking)]
             work += [Work(position, b) for b in built]
         for w in work:

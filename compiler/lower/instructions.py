@@ -14,6 +14,7 @@ from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.recomputed import recomputed
 from eagerjit.compiler.lower.schedule import Scheduler
 from eagerjit.compiler.lower.tables import tables
+from eagerjit.compiler.shapes import Shape
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.runtime.program import HostCall, Op
 
@@ -52,6 +53,7 @@ class Instructions:
         self.temporary_slots: dict[str, int] = {}
         self.deferred: list[tuple[int, sizes.Expr]] = []
         self.in_place: dict[Node, int] = {}
+        self.strides: dict[Node, Shape] = {}  # of values in memory of inputs that do not lie in order
         self.overwritten: dict[Node, Node] = {}
         self.direct: dict[Node, int] = {}
         self.calls: list[HostCall] = []

@@ -79,8 +79,7 @@ class Placement(Instructions):
         kept = {layout(n).root for n in (*self.graph.results(), *(q.node for q in self.trace.questions))}
         last: dict[Node, int] = {}
         for position, step in enumerate(steps):
-            nodes = step.nodes if isinstance(step, Group | HostStep) else [step.node]
-            last.update((root, position) for node in nodes for value in node.inputs for root in self._ends(value))
+            last.update((root, position) for n in _nodes(step) for value in n.inputs for root in self._ends(value))
         for position, step in enumerate(steps):
             if not isinstance(step, Region):
                 continue
@@ -116,19 +115,36 @@ class Placement(Instructions):
             if here < last_failing + (not isinstance(step, Region)):
                 continue
             turned = self._is_strided(old)
-            if not (_lies_like(value, old) if turned else _is_whole(value, root)):
+            apart = turned and not _lies_like(value, old)
+            if apart and not self._may_lie_apart(value, old, step):
                 continue
-            if any(at > here for at, _ in readers.get(old, ())):
+            if not turned and not _is_whole(value, root):
+                continue
+            if any(at > here for at, *_ in readers.get(old, ())):
                 continue
             if isinstance(step, Region):
                 alone = not turned and self._changes(step.node, old)
             else:
                 fits = first.type == old.type or (turned and first is root and first.dtype == old.dtype)
                 fits = fits and first in step.full and bool(step.dims or len(step.nodes) == 1)
-                alone = fits and all(direct for at, direct in readers.get(old, ()) if at == here)
+                own = [(direct, itself) for at, direct, itself in readers.get(old, ()) if at == here]
+                alone = fits and all(itself if apart else direct for direct, itself in own)
                 alone = alone and step.is_last(first)
             if alone and (turned or value is root or root.op.family == "index"):
                 self.in_place[root] = leaf
+                if apart:
+                    self.strides[root] = layout(old).strides
+
+    def _may_lie_apart(self, value: Node, old: Node, step: Step) -> bool:
+        """Whether a value may lie in memory of any strides: elements are stored one by one and never read there."""
+        if not isinstance(step, Group) or step.total or step.row or step.columns:
+            return False
+        if layout(value).root is not value or value.type.shape != old.type.shape:
+            return False
+        if sum(layout(v).root is value for _, v in self.trace.writes) != 1:
+            return False
+        others = (n for s in self.steps if s is not step for n in _nodes(s))
+        return not any(value in self._ends(i) for node in others for i in node.inputs)
 
     def _changes(self, node: Node, old: Node) -> bool:
         """Whether a result is `old` with some elements replaced, by what is not read from it."""
@@ -136,17 +152,18 @@ class Placement(Instructions):
             return False
         return not any(old in self._ends(i) for i in node.inputs[1:])
 
-    def _readers(self, steps: list[Step]) -> dict[Node, list[tuple[int, bool]]]:
-        """Per input the steps that read it, and whether as a whole in the order in which it lies."""
-        readers: dict[Node, list[tuple[int, bool]]] = {}
+    def _readers(self, steps: list[Step]) -> dict[Node, list[tuple[int, bool, bool]]]:
+        """Per input the steps that read it, whether as a whole in the order in which it lies, and whether as it is."""
+        readers: dict[Node, list[tuple[int, bool, bool]]] = {}
         for position, step in enumerate(steps):
             for node in step.nodes if isinstance(step, Group) else [step.node]:
                 plain = isinstance(step, Group) and node.op.family == "elementwise" and node in step.full
                 for value in node.inputs:
                     for root in self._ends(value):
                         if root.op.family == "argument" and root not in self.scheduler.step_of:
-                            direct = plain and value.type.shape == node.type.shape and _is_all_of(value, root)
-                            readers.setdefault(root, []).append((position, direct))
+                            same = plain and value.type.shape == node.type.shape
+                            how = position, same and _is_all_of(value, root), same and value is root
+                            readers.setdefault(root, []).append(how)
         return readers
 
     def _choose_direct(self) -> None:
@@ -280,6 +297,10 @@ class Placement(Instructions):
 
     def _is_strided(self, argument: Node) -> bool:
         return argument.attributes.get("strides") is not None
+
+
+def _nodes(step: Step) -> list[Node]:
+    return step.nodes if isinstance(step, Group | HostStep) else [step.node]
 
 
 def _is_whole(view: Node, root: Node) -> bool:
