@@ -23,6 +23,7 @@ from eagerjit.watching.containers import containers_in, items_but, items_in_orde
 from eagerjit.watching.observation import WATCHED, TraceBreak, user_line
 
 PLAIN = (int, float, str, bool, bytes, type(None), complex)
+MUTABLE = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
 _MADE_BY_CODE = 1 << 9
 """The flag of classes that a `class` statement made."""
@@ -85,7 +86,7 @@ def needs_guard(owner: Any, name: str) -> bool:
     if has_state(owner):
         found = vars(owner).get(name) if hasattr(owner, "__dict__") else None
         found = next((vars(c)[name] for c in type(owner).__mro__ if name in vars(c)), None) if found is None else found
-        return isinstance(found, (list, dict, set, deque, bytearray))
+        return isinstance(found, MUTABLE) or holds_containers(found)
     return has_own_attributes(owner)
 
 
@@ -103,14 +104,12 @@ def is_flat(value: Any, changing: Set[tuple[int, Any]] = frozenset()) -> bool:
     if type(value) not in (list, dict, Table) or any(holder == id(value) for holder, _ in changing):
         return False
     items = value if type(value) is list else [*value, *value.values()]
-    containers = (list, dict, set, deque, bytearray, tuple, frozenset, np.ndarray)
-    return not any(isinstance(x, (*containers, complex, bytes)) for x in items)
+    return not any(isinstance(x, (*MUTABLE, tuple, frozenset, complex, bytes)) for x in items)
 
 
 def holds_containers(value: Any) -> bool:
     """Whether something that may change lies in a tuple."""
-    inner = (list, dict, set, deque, bytearray, np.ndarray)
-    return isinstance(value, tuple) and any(isinstance(x, inner) or holds_containers(x) for x in value)
+    return isinstance(value, tuple) and any(isinstance(x, MUTABLE) or holds_containers(x) for x in value)
 
 
 class Unchanged:
@@ -174,11 +173,12 @@ def _holds_sets(value: Any) -> bool:
     return kind in (set, frozenset) or (kind in (list, tuple) and any(map(_holds_sets, value)))
 
 
-def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:
-    """Guards for what partials keep for arguments by name, which may be changed."""
+def unchanged_partials(function: Any) -> list[Callable[[], bool]]:
+    """Guards for what partials keep for arguments by name, and for containers among the others: both may be changed."""
     out: list[Callable[[], bool]] = []
     while type(function) is functools.partial:
         out += [Unchanged(function.keywords, frozenset())] if function.keywords else []
+        out += [Unchanged(function.args, frozenset())] if holds_containers(function.args) else []
         function = function.func
     return out
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Any
 
-from eagerjit.guards.comparing import has_state
+from eagerjit.guards.comparing import contents, has_state
 from eagerjit.guards.held import Held, held_by
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
@@ -27,6 +27,8 @@ class Structure:
     methods: int
     changing: Set[tuple[int, Any]]
     held: list[Held | None]
+    alive: list[Any]
+    """What is known by identity, which others may have when it is gone; not tensors, whose memory is not to be kept."""
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
@@ -62,4 +64,16 @@ def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()
     states = [o._jit_state(changing) for o in unique]
     held = [held_by(o, changing) for o in unique]
     settings = Defaults.dtype, state.casting, state.device, Defaults.methods
-    return Structure(unique, states, epoch, *settings, changing, held)
+    return Structure(unique, states, epoch, *settings, changing, held, list(_known_by_identity(unique)))
+
+
+def _known_by_identity(owners: list[Any]) -> Iterator[Any]:
+    """The objects but tensors that Modules and optimizers hold, also in containers."""
+    kept: list[Any] = []
+    for owner in owners:
+        for part in (owner, *(owner.modules() if hasattr(owner, "modules") else ())):
+            contents(getattr(part, "__dict__", {}), kept)
+            kept += getattr(part, "__dict__", {}).values()
+        for group in getattr(owner, "param_groups", ()):
+            yield dict(group)
+    yield from (x for x in kept if not isinstance(x, Tensor))

@@ -6,20 +6,17 @@ globals, closure cells and attributes were read; each becomes a guard of the com
 
 from __future__ import annotations
 
-import array
 import builtins
 import functools
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-import numpy as np
-
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import (
+    MUTABLE,
     PLAIN,
     Unchanged,
     holds_containers,
@@ -40,7 +37,6 @@ from eagerjit.watching.observer import Observer
 _VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 """Attributes of tensors that every reading makes anew: reading them here would record one more operation."""
 
-_CONTAINERS = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 _MISSING = object()
 
 
@@ -268,7 +264,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
             blind = rest[0] in BLIND if rest else use == "store" or (use == "augment" and isinstance(value, dict))
             blind = blind or any(k.covers(value, rest, use) for k in (journal.keyed, journal.windows.histories))
             adds = use == "add" and depth == len(attributes)
-            may_change = isinstance(value, _CONTAINERS) or holds_containers(value)
+            may_change = isinstance(value, MUTABLE) or holds_containers(value)
             if may_change and not blind and (id(value), adds) not in watched:
                 watched.add((id(value), adds))
                 journal.beginning.note_contents(value)
@@ -354,7 +350,7 @@ def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[]
             tracer.load(holder, Op.LOAD_OBJECT, tracer.object(function))
             tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
             tracer.guard_object(leaf, Op.IS, value)
-            if isinstance(value, dict) or (type(value) is tuple and any(isinstance(v, _CONTAINERS) for v in value)):
+            if isinstance(value, dict) or holds_containers(value):
                 python.append(Unchanged(value, frozenset()))
     return python
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eagerjit.guards.comparing import is_by_value, is_plain
+from eagerjit.guards.comparing import MUTABLE, Unchanged, holds_containers, is_by_value, is_plain
 from eagerjit.recording.arrays import LARGE
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
 from eagerjit.watching.observation import TraceBreak
+
+if TYPE_CHECKING:
+    from eagerjit.effects.journal import Journal
 
 _BY_VALUE = (int, float, str, bool, type(None))
 
@@ -26,6 +29,19 @@ def guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
         tracer.guard_object(leaf, Op.IS, value)
         if isinstance(value, np.ndarray) and value.nbytes > LARGE:
             raise TraceBreak("it reads a large NumPy array, whose contents may change", "")
+
+
+def guard_option(journal: Journal, options: Any, key: Any) -> None:
+    """Guard what code reads of an optimizer's options where that is no number, which the tracer reads."""
+    if key not in options or key == "params" or (id(options), key) in journal.written:
+        return
+    tracer, value = journal.tracer, options[key]
+    holder, leaf = tracer.new_leaf(), tracer.new_leaf()
+    tracer.load(holder, Op.LOAD_OBJECT, tracer.object(options))
+    tracer.load(leaf, Op.LOAD_ITEM, holder, tracer.object(key))
+    guard_value(tracer, leaf, value)
+    if isinstance(value, MUTABLE) or holds_containers(value):
+        journal.checks.append(Unchanged(value, frozenset()))
 
 
 def guard_argument(tracer: Tracer, leaf: int, value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from eagerjit.guards.comparing import Unchanged
 from eagerjit.guards.epochs import Table
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode
@@ -118,9 +119,11 @@ def number(group: Group, key: str) -> Any:
 
 def pair(group: Group, key: str) -> tuple[float, float]:
     """An option that is two numbers, such as betas."""
-    tracer = thread.tracer
-    if tracer is None:
-        first, second = group[key]
+    tracer, value = thread.tracer, group[key]
+    if tracer is not None and not is_pair(value):  # a list, which may change
+        tracer.journal.checks.append(Unchanged(value, frozenset()))
+    if tracer is None or not is_pair(value):
+        first, second = value
         return float(first), float(second)
     return tracer.item_number(group.parts, f"{key}[0]"), tracer.item_number(group.parts, f"{key}[1]")
 

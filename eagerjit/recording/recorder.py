@@ -24,7 +24,7 @@ from eagerjit.effects.journal import Journal, Operation
 from eagerjit.effects.modes_left import modes_kept
 from eagerjit.effects.world import Heard, Inquiry, Rehearsed
 from eagerjit.effects.world_recording import answers_of
-from eagerjit.guards.comparing import Hooks, Unchanged, has_state, unchanged_keywords
+from eagerjit.guards.comparing import Hooks, Unchanged, has_state, unchanged_partials
 from eagerjit.guards.structures import Structure, structure_of
 from eagerjit.guards.surroundings import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.guards.unread import unread
@@ -149,7 +149,7 @@ class Recording:
             known = [*enumerate(inputs), *journal.world.tensors, *journal.opened.tensors]
             guard_known(tracer, known, owners, values := surroundings.values(journal.changing()))
             guard_identities(tracer, tracer.host.n_arguments)
-            owners += tracer.owners + journal.owners
+            owners += [*tracer.owners, *journal.owners, *journal.objects_read.values()]
             owners = [o for o in owners if not (has_state(o) and journal.is_fresh(o))]
             if reached := [t for t, _ in tracer.outside() if t._requires_grad]:
                 owners.append(Hooks(reached))
@@ -175,7 +175,7 @@ class Recording:
         tracer.numbers_vary = varying.functions
         observer = Observer(tracer, self.stored, varying)
         journal = tracer.journal = observer.journal
-        journal.checks += tracer.checks + unchanged_keywords(self.function)
+        journal.checks += tracer.checks + unchanged_partials(self.function)
         journal.paths = paths_of(call)
         journal.world.open(*world)
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eagerjit.compiler.ir import Node
 from eagerjit.guards.comparing import PLAIN, Unchanged
 from eagerjit.runtime.program import Op
@@ -21,8 +23,24 @@ def is_given(tensor: Any, name: str) -> bool:
     return isinstance(tensor, Tensor) and not hasattr(type(tensor), name)
 
 
+_OF_HISTORY = frozenset(("grad_fn", "is_leaf", "requires_grad_", "retains_grad"))
+
+
+def note_asked(journal: Journal, tensor: Any, name: str = "") -> None:
+    """Code is about to ask something of a tensor: one from outside is an input, of just this dtype and rank, which
+    needs a gradient or not as now, even where nothing is computed of it.
+    """
+    if not isinstance(tensor, Tensor) or not isinstance(tensor._data, np.ndarray):
+        return
+    journal.tracer.value(tensor)
+    if name in _OF_HISTORY:
+        node = tensor._node
+        journal.checks.append(lambda: tensor._node is node)
+
+
 def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
     """Code is about to read an attribute: of a tensor, every call needs to find the same, or that there is none."""
+    note_asked(journal, tensor, name)
     if not is_given(tensor, name):
         return
     tracer = journal.tracer

@@ -32,7 +32,7 @@ from eagerjit.effects.journal import is_consumed
 from eagerjit.effects.lru_caches import Remembering
 from eagerjit.effects.world import is_watched
 from eagerjit.effects.world_calls import only_looks, takes_items
-from eagerjit.guards.comparing import has_attributes, has_own_attributes, unchanged_keywords
+from eagerjit.guards.comparing import has_attributes, has_own_attributes, unchanged_partials
 from eagerjit.recording import exact_sums, numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
@@ -135,7 +135,7 @@ class Calls(PutOff, LibraryCalls):
     def _judged(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         """What is to be called instead of a callable that is no question, None for itself."""
         while type(function) is functools.partial:
-            self.journal.checks += unchanged_keywords(function)
+            self.journal.checks += unchanged_partials(function)
             args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
             function = function.func
         if hasattr(type(function), "_jit_state"):

@@ -24,6 +24,7 @@ from eagerjit.effects.journal import Journal
 from eagerjit.effects.lru_caches import Remembering
 from eagerjit.guards.comparing import has_own_attributes, has_state, is_plain, stateful_in
 from eagerjit.guards.reads import KEYS
+from eagerjit.recording.tensor_attributes import note_asked
 from eagerjit.runtime.source import is_library
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.implicit import note_attribute
@@ -132,6 +133,7 @@ class LibraryCalls:
             self.journal.whole |= {id(value) for value in given if has_state(value)}
         keys = getattr(builtins, name, None) is function and name not in _WHOLE
         for value in (*args[method:], *kwargs.values()):
+            note_asked(self.journal, value)
             if isinstance(value, CONTAINERS):
                 self.journal.note_read(value, KEYS if keys and isinstance(value, dict) else None)
 

@@ -59,7 +59,12 @@ def assigns(owner: Any, name: str) -> bool:
 
 def is_option(container: Any, key: Any) -> bool:
     """Whether an item is an option of an optimizer's, which the tracer reads."""
-    return hasattr(type(container), "holds_options") and isinstance(container.get(key), (int, float, str))
+    return holds_options(container) and isinstance(container.get(key), (int, float, str))
+
+
+def holds_options(container: Any) -> bool:
+    """Whether a dictionary is a group of an optimizer's."""
+    return hasattr(type(container), "holds_options")
 
 
 def kept(owner: Any, name: str) -> Any:

@@ -19,6 +19,7 @@ from eagerjit.effects.presence import tie_presence
 from eagerjit.effects.world_recording import World
 from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.guards.reads import KEYS
+from eagerjit.guards.value_guards import guard_option
 from eagerjit.recording import tensor_attributes
 from eagerjit.recording.array_slots import is_picked, read_array
 from eagerjit.recording.arrays import TracedArray, TracedNumber
@@ -222,6 +223,8 @@ class Observer(Implicit, Imports):
         if lookup.is_option(container, key):
             self._read = frame, container, key, "option"
             return
+        if lookup.holds_options(container):
+            guard_option(self.journal, container, key)
         if isinstance(container, dict) and not augmented and self.journal.keyed.read(
             container, key, use_of_result(frame.f_code, frame.f_lasti), makes=True
         ):
