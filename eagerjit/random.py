@@ -239,7 +239,7 @@ def normal(
     **options: Any,
 ) -> Tensor:  # fmt: skip
     """Normal numbers of a mean and a standard deviation, each a number or a tensor."""
-    if type(std) in (int, float) and std < 0:
+    if isinstance(std, (int, float)) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if isinstance(std, Tensor):
         std = _deviation_op.call(std)
@@ -325,7 +325,7 @@ _fill_uniform = InplaceOp(Op("uniform_like", _uniform_like, _NO_RULES, ("a", "b"
 @planned
 def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, generator: Generator | None = None) -> Plan:
     """Fill with normal numbers."""
-    if type(std) in (int, float) and std < 0:
+    if isinstance(std, (int, float)) and std < 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
     if self.dtype.is_complex:
         return _fill_complex, (self, randn, std, mean, generator)

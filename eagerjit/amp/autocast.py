@@ -106,7 +106,15 @@ def get_autocast_dtype(device_type: str) -> DType:
         return state.casting.wanted[device_type]  # type: ignore[no-any-return]
     if device_type not in Defaults.dtype:
         raise RuntimeError(f"unsupported scalarType for autocast on device type {device_type!r}")
-    return Defaults.dtype[device_type]
+    return _default(device_type)
+
+
+def _default(device_type: str) -> DType:
+    """The lower precision where none is named: a compiled call has to find it again."""
+    dtype = Defaults.dtype.get(device_type, dtypes.bfloat16)
+    if state.tracer is not None and (journal := state.tracer.journal) is not None:
+        journal.checks.append(lambda: Defaults.dtype.get(device_type, dtypes.bfloat16) is dtype)
+    return dtype
 
 
 def get_autocast_cpu_dtype() -> DType:
@@ -176,7 +184,7 @@ class autocast:
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         if device_type not in _DEVICES:
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
-        self.device, self.fast_dtype = device_type, dtype or Defaults.dtype.get(device_type, dtypes.bfloat16)
+        self.device, self.fast_dtype = device_type, dtype or _default(device_type)
         self._enabled = bool(enabled)
         if self._enabled and device_type != "cpu" and not (device_type == "cuda" and found() is not None):
             name = device_type.upper()

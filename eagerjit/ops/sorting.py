@@ -36,7 +36,7 @@ def _along(input: Tensor, dim: int) -> tuple[int, Any]:
 
 def _kth(input: Tensor, k: int, dim: int) -> tuple[Tensor, Tensor]:
     """The k-th smallest element along a dimension, which stays, and where it is."""
-    places = emit(routines.order, input, dim=dim, count=k, descending=False)
+    places = emit(routines.order, input, dim=dim, count=expression(k), descending=False)
     place = views.narrow(places, dim, k - 1, 1)
     return emit(indexing.gather, input, place, dim=dim), place
 

@@ -240,6 +240,10 @@ class Optimizer:
             object.__setattr__(self, name, value)
             mode.bump_epoch()
 
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        mode.bump_epoch()
+
     def state_dict(self) -> dict[str, Any]:
         """Options and state, parameters by number."""
         for hook in self._state_hooks["before saving"].values():
@@ -322,7 +326,7 @@ class Optimizer:
             (id(g), *((k, (id(v), *map(id, v)) if k == "params" else _kept(v)) for k, v in g.items()))
             for g in self.param_groups
         )
-        states = tuple((id(p), tuple((k, id(v)) for k, v in s.items())) for p, s in self.state.items())
+        states = tuple((_place(p), _held(s)) for p, s in self.state.items())
         own_hooks = (self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks)
         hooks = *(tuple(map(id, table.values())) for table in own_hooks), common()
         own = vars(self)
@@ -340,6 +344,16 @@ class Optimizer:
 def _value(value: Any) -> Any:
     """What an attribute is, comparable."""
     return (type(value), repr(value)) if isinstance(value, (bool, int, float, str)) else id(value)
+
+
+def _place(key: Any) -> Any:
+    """A key of the state, comparable: a parameter's own identity."""
+    return key if isinstance(key, str) else id(key)
+
+
+def _held(state: Any) -> Any:
+    """What is kept for a parameter, or by a program under a name of its own, comparable."""
+    return tuple((k, id(v)) for k, v in state.items()) if isinstance(state, dict) else _value(state)
 
 
 def _kept(value: Any) -> Any:

@@ -192,6 +192,8 @@ class TracedArray(_StandIn):
         if not _is_basic(key):
             return by_host(operator.getitem, self, key)
         parts = key if type(key) is tuple else (key,)
+        if any(isinstance(p, slice) and p.step is not None and p.step < 0 for p in parts):
+            raise TraceBreak("it reads a NumPy array backwards", user_line())
         found = self.tensor.detach()[key]
         if any(p is None or p is Ellipsis or isinstance(p, slice) for p in parts) or found.ndim:
             return TracedArray(found, self.shown)

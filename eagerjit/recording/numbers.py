@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import numbers
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -73,45 +74,50 @@ class SymbolicInt(NumberForNumPy, called="int"):
         return str(self._value())
 
     def __eq__(self, other: object) -> bool:
-        if _is_int(other):
-            return equal(self.expression, expression(other))
-        if isinstance(other, np.generic):
-            return NotImplemented
-        if isinstance(other, (float, TracedFloat)):
-            return bool(_floated(self) == other)
-        return isinstance(other, bool) and self._value() == other
+        return _compared(self, other, operator.eq, lambda: equal(self.expression, expression(other)))
 
     def __ne__(self, other: object) -> bool:
-        return NotImplemented if isinstance(other, np.generic) else not self == other
+        return _compared(self, other, operator.ne, lambda: not equal(self.expression, expression(other)))
 
     def __lt__(self, other: Any) -> bool:
-        return less(self.expression, expression(other)) if _is_int(other) else _floated(self) < other
+        return _compared(self, other, operator.lt, lambda: less(self.expression, expression(other)))
 
     def __gt__(self, other: Any) -> bool:
-        return less(expression(other), self.expression) if _is_int(other) else _floated(self) > other
+        return _compared(self, other, operator.gt, lambda: less(expression(other), self.expression))
 
     def __le__(self, other: Any) -> bool:
-        return not self > other if _is_int(other) else _floated(self) <= other
+        return _compared(self, other, operator.le, lambda: not less(expression(other), self.expression))
 
     def __ge__(self, other: Any) -> bool:
-        return not self < other if _is_int(other) else _floated(self) >= other
+        return _compared(self, other, operator.ge, lambda: not less(self.expression, expression(other)))
 
     def __neg__(self) -> Any:
         return operator.mul(self, -1)
+
+    def __pos__(self) -> Any:
+        return self
 
     def __abs__(self) -> Any:
         return -self if self < 0 else self
 
     def __truediv__(self, other: Any) -> Any:
-        return to_float(self) / other
+        other = int(other) if type(other) is bool else other
+        if _is_int(other):
+            return _quotient(self, other)
+        return self._value() / other if _is_foreign(other) else to_float(self) / other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / to_float(self)
+        other = int(other) if type(other) is bool else other
+        if _is_int(other):
+            return _quotient(other, self)
+        return other / self._value() if _is_foreign(other) else other / to_float(self)
 
     def __rpow__(self, other: Any) -> Any:
         return python_number(operator.pow, other, self) if isinstance(other, float) else other ** self._value()
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(self._value(), plain(other), plain(modulus))
         if type(other) is int and other >= 0:
             out: Any = 1
             for _ in range(other):
@@ -131,6 +137,40 @@ def _is_int(value: object) -> bool:
     return isinstance(value, (int, SymbolicInt)) and not isinstance(value, bool)
 
 
+def _is_foreign(value: object) -> bool:
+    """Whether this is a number of another kind, which calculates with Python's own: complex, a Fraction, a Decimal."""
+    return isinstance(value, numbers.Number) and not isinstance(value, (int, float, np.generic))
+
+
+_INCOMPARABLE = frozenset((type(None), str, bytes, list, tuple, dict, set, frozenset))
+
+
+def _compares_itself(value: object) -> bool:
+    """Whether a comparison is left to the other side: arrays, tensors, times, and what is equal to no number."""
+    kind = type(value)
+    known = hasattr(kind, "__array_priority__") or hasattr(kind, "is_later")
+    return known or kind in _INCOMPARABLE or isinstance(value, np.generic)
+
+
+def _compared(number: SymbolicInt, other: Any, function: Callable[..., Any], known: Callable[[], bool]) -> Any:
+    """A comparison; `known` is that of two integers. With what has an `==` of its own it is Python's number."""
+    if type(other) in (int, SymbolicInt):
+        return known()
+    if type(other) in (float, TracedFloat):
+        return function(_floated(number), other)
+    return NotImplemented if _compares_itself(other) else function(number._value(), other)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """The quotient of two integers: of floats where both are exactly, else that of Python's numbers."""
+    if b == 0:
+        return plain(a) / plain(b)
+    floats = [_floated(x) if type(x) is SymbolicInt else x for x in (a, b)]
+    if all(type(x) is TracedFloat or -_EXACT <= x <= _EXACT for x in floats):
+        return to_float(floats[0]) / to_float(floats[1])
+    return plain(a) / plain(b)
+
+
 def _integer_operator(function: Callable[..., Any], other_function: Callable[..., Any]) -> tuple[Any, Any]:
     def forward(self: SymbolicInt, other: Any) -> Any:
         other = int(other) if isinstance(other, bool) else other
@@ -141,7 +181,7 @@ def _integer_operator(function: Callable[..., Any], other_function: Callable[...
                 return other_function(self._value(), plain(other))
         if isinstance(other, (float, TracedFloat)) and not isinstance(other, np.generic):
             return other_function(to_float(self), other)
-        return NotImplemented
+        return other_function(self._value(), other) if _is_foreign(other) else NotImplemented
 
     def reflected(self: SymbolicInt, other: Any) -> Any:
         other = int(other) if isinstance(other, bool) else other
@@ -152,7 +192,7 @@ def _integer_operator(function: Callable[..., Any], other_function: Callable[...
                 return other_function(plain(other), self._value())
         if isinstance(other, (float, TracedFloat)) and not isinstance(other, np.generic):
             return other_function(other, to_float(self))
-        return NotImplemented
+        return other_function(other, self._value()) if _is_foreign(other) else NotImplemented
 
     return forward, reflected
 
@@ -167,6 +207,8 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     def divide(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
         if sizes.equal(b, 0):
             raise ZeroDivisionError("integer division or modulo by zero")
+        if isinstance(b, int) and not -(1 << 63) <= b < 1 << 63:
+            raise OverflowError("int too big to convert")
         return function(a, b) if isinstance(b, int) and b != -1 else in_range(function)(a, b)
 
     return divide
@@ -278,7 +320,7 @@ def _float_operator(name: str, function: Callable[..., Any]) -> tuple[Any, Any]:
 def _calculate(name: str, function: Callable[..., Any], a: Any, b: Any) -> Any:
     """Record a float operation whose machine result is the same in Python and in compiled code."""
     if not all(map(_is_number, (a, b))):
-        return NotImplemented
+        return function(plain(a), plain(b)) if _is_foreign(a) or _is_foreign(b) else NotImplemented
     tracer = state.tracer
     if tracer is None:
         raise RuntimeError("a number of a traced function left it")
@@ -297,7 +339,7 @@ for _name, _operation in (("add", operator.add), ("sub", operator.sub), ("mul", 
 def _divide(a: Any, b: Any) -> Any:
     """a / b: recorded where the divisor is not zero, else done in Python, which raises."""
     if not all(map(_is_number, (a, b))):
-        return NotImplemented
+        return operator.truediv(plain(a), plain(b)) if _is_foreign(a) or _is_foreign(b) else NotImplemented
     return _calculate("div", operator.truediv, a, b) if b else plain(a) / 0.0
 
 
@@ -310,7 +352,7 @@ def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def compare(self: TracedFloat, other: Any) -> Any:
         if type(other) not in (bool, int, float, SymbolicInt, TracedFloat):
-            return NotImplemented
+            return NotImplemented if _compares_itself(other) else function(self._value(), other)
         tracer = state.tracer
         exact = isinstance(other, (float, TracedFloat)) or -_EXACT < other < _EXACT
         if tracer is None or tracer.arguments is None or not exact:
@@ -387,7 +429,6 @@ for _name in ("and", "or", "xor", "lshift", "rshift", "divmod"):
 for _name, _function in (
     ("__invert__", operator.invert), ("__format__", format), ("__round__", round), ("__floor__", math.floor),
     ("__ceil__", math.ceil), ("__trunc__", math.trunc), ("bit_length", int.bit_length),
-    ("is_integer", lambda value: True),
 ):  # fmt: skip
     setattr(SymbolicInt, _name, _specialized(_function)[0])
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
@@ -395,4 +436,5 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 TracedFloat.__truediv__ = _divide  # type: ignore[operator]
 TracedFloat.__rtruediv__ = lambda self, other: _divide(other, self)  # type: ignore[attr-defined]
 TracedFloat.__neg__ = lambda self: self * -1.0  # type: ignore[operator]
+TracedFloat.__pos__ = lambda self: self  # type: ignore[operator]
 SymbolicInt.__reduce_ex__ = TracedFloat.__reduce_ex__ = lambda self, protocol: "itself"  # type: ignore  # for copies

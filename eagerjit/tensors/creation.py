@@ -301,6 +301,8 @@ def eye(
         raise TypeError("eye(): argument 'n' (position 1) must be int, not Tensor")
     columns = n if m is None else m
     dtype = dtype or Defaults.dtype
+    if isinstance(n, float) or isinstance(columns, float):
+        raise TypeError("eye(): argument 'n' (position 1) must be int, not float")
     if n < 0 or columns < 0:
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {columns}")
     if state.tracer is not None:

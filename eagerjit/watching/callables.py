@@ -57,6 +57,7 @@ from eagerjit.watching.library_calls import (
 )
 from eagerjit.watching.library_in_python import in_python
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal
+from eagerjit.watching.plain_numbers import with_plain_numbers
 from eagerjit.watching.slots import ABSENT
 from eagerjit.watching.texts import LOGGED
 
@@ -145,6 +146,9 @@ class Calls(PutOff, LibraryCalls):
         if isinstance(function, MethodType) and type(function.__func__) is Remembering:
             function, args, bound = function.__func__, (bound, *args), None
         function, args = with_owner(function, args)
+        instead = with_plain_numbers(function, args, kwargs)
+        if instead is not None:
+            return instead
         if isinstance(function, FunctionType):
             return self._method(function, args, kwargs, frame, source)
         if isinstance(function, (MethodDescriptorType, WrapperDescriptorType)) and args:

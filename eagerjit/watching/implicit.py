@@ -10,6 +10,7 @@ import numpy as np
 
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import has_own_attributes, is_plain
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
@@ -187,6 +188,12 @@ class Implicit:
         caller = frame.f_back
         if type(value) is TracedText and (caller is None or caller.f_globals is not vars(texts)):
             frames.replace(frame, 0, str(value))
+
+    def tell_number(self, frame: FrameType, _: None) -> None:
+        """A special method returns a number, which C code that has called it needs itself."""
+        (value,) = frames.stack(frame, 1)
+        if type(value) in (SymbolicInt, TracedFloat):
+            frames.replace(frame, 0, plain(value))
 
     def tie_texts(self, frame: FrameType, depths: Sequence[int]) -> None:
         """Values that lie so deep on the stack are about to be hashed, or say how to format: texts as in this call."""

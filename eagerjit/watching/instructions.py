@@ -26,6 +26,10 @@ _HANDLERS: dict[str, str] = {
     "IMPORT_NAME": "bring_in", "IMPORT_FROM": "load_attribute",
     "BINARY_SLICE": "load_slice", "STORE_SLICE": "store_slice",
 }  # fmt: skip
+_TEXTS = frozenset(("__str__", "__repr__", "__format__"))
+_NUMBERS = frozenset(("__index__", "__int__", "__float__", "__complex__", "__hash__", "__len__", "__length_hint__"))
+"""Special methods of which C code needs a text or a number of Python's own."""
+
 _ASKS_TRUTH = frozenset(
     n
     for n in dis.opmap
@@ -81,8 +85,10 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = "build_text", i.arg
         elif name in _KEYS:
             out[i.offset] = "tie_texts", _KEYS[name](i.arg or 0)
-        elif name == "RETURN_VALUE" and code.co_name in ("__str__", "__repr__", "__format__"):
+        elif name == "RETURN_VALUE" and code.co_name in _TEXTS:
             out[i.offset] = "tell_text", None
+        elif name == "RETURN_VALUE" and code.co_name in _NUMBERS:
+            out[i.offset] = "tell_number", None
         elif name == "BINARY_OP" and i.argrepr == "%":
             out[i.offset] = "fill_in", (2, ())
         elif name in _READING_ALL:
