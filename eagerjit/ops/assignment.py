@@ -18,6 +18,7 @@ from eagerjit.ops.subscript import (
     integer_indices,
     is_mask,
     linear_index,
+    place_of,
 )
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.keys import LARGEST_BFLOAT16
@@ -30,6 +31,7 @@ from eagerjit.tensors.tensor import Tensor, storage_of
 
 def set_item(input: Tensor, key: Any, value: Any) -> None:
     """input[key] = value, in place."""
+    key = tuple(map(place_of, key)) if type(key) is tuple else place_of(key)
     if type(key) is Tensor:
         key = beside(key, input)
     if isinstance(key, Tensor) and is_mask(key) and key.shape == input.shape and not _many(value):

@@ -28,7 +28,7 @@ from eagerjit.tensors.tensor import Tensor, new_tensor
 
 def expanded_key(key: Any, rank: int) -> list[Any]:
     """One entry per dimension: the ellipsis and what is missing filled with full slices."""
-    entries = [_as_index(e) for e in (key if isinstance(key, tuple) or _means_tuple(key) else [key])]
+    entries = [place_of(_as_index(e)) for e in (key if isinstance(key, tuple) or _means_tuple(key) else [key])]
     used = sum(e.ndim if is_mask(e) else 1 for e in entries if e is not None and e is not Ellipsis)
     if used > rank:
         raise IndexError(f"too many indices for tensor of dimension {rank}")
@@ -73,6 +73,15 @@ def _as_index(entry: Any) -> Any:
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
         f"{type(entry).__name__})"
     )
+
+
+def place_of(entry: Any) -> Any:
+    """The number that a tensor without dimensions holds, where it can be read: as an int it picks a view."""
+    if not isinstance(entry, Tensor) or entry.ndim or entry.dtype.kind != "int" or entry.is_meta:
+        return entry
+    tracer = state.tracer
+    readable = tracer is None or (tracer.arguments is not None and not tracer.single_example)
+    return entry.item() if readable else entry
 
 
 def is_mask(entry: Any) -> bool:
@@ -159,13 +168,15 @@ def get_item(input: Tensor, key: Any) -> Tensor:
     if type(key) is int:
         return views.select(input, 0, key)
     if type(key) is Tensor and input.ndim and state.tracer is None:
+        if key.ndim == 0 and key.dtype in INTEGERS and not key.is_meta:
+            return views.select(input, 0, key.item())
         key = beside(key, input) if DeviceArray.exist else key
         if key.dtype in INTEGERS:
             return take_rows.call(input, key)
         if key.dtype is dtypes.bool_ and key._data.shape == input._data.shape:
             return _select(input, key)
     if type(key) is tuple and state.tracer is None and 0 < len(key) <= input.ndim:
-        if all([type(e) is Tensor and e.dtype in INTEGERS for e in key]):
+        if all([type(e) is Tensor and e.ndim and e.dtype in INTEGERS for e in key]):
             key = tuple([beside(e, input) for e in key]) if DeviceArray.exist else key
             return _index_op.call(input, key, tuple(range(len(key))))
     base, tensors = basic_view(input, expanded_key(key, input.ndim))
