@@ -37,6 +37,7 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
     if not narrow and not trace.checks and not any(needed):
         return trace
     replaced: dict[Node, Node] = {}
+    copies: dict[Node, Node] = {}
     nodes: list[Node] = []
     results = set(trace.graph.results())
     orders = _orders(trace.graph) if narrow else {}
@@ -60,9 +61,9 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += _summed(current)
         elif narrow and current.op in RESULT:
             current = _narrowed(current)
-            nodes += list(with_last_channels(current, trace.hints)) or _contiguous(current)
+            nodes += list(with_last_channels(current, trace.hints)) or _contiguous(current, {})
         elif _reads_in_order(current) and not (narrow and is_attention(current)):
-            nodes += _contiguous(current)
+            nodes += _contiguous(current, copies if current.op.family == "host" else {})
         else:
             nodes.append(current)
         if trace.checks and node.op.family in UNSEEN and node.dtype.kind == "float":
@@ -180,16 +181,18 @@ def _made(op: Primitive, inputs: tuple[Node, ...], source: str, **attributes: An
     return Node(op, inputs, attributes, op.type_rule(*(i.type for i in inputs), **attributes), source)
 
 
-def _contiguous(node: Node) -> Iterator[Node]:
-    """A call whose inputs lie in row-major order."""
+def _contiguous(node: Node, copies: dict[Node, Node]) -> Iterator[Node]:
+    """A call whose inputs lie in row-major order; with the same `copies`, results of one call remain those of one."""
     if all(map(is_contiguous, node.inputs)):
         yield node
         return
     inputs: list[Node] = []
     for value in node.inputs:
         if not is_contiguous(value):
-            value = _copy(value, node.source)
-            yield value
+            if value not in copies:
+                copies[value] = _copy(value, node.source)
+                yield copies[value]
+            value = copies[value]
         inputs.append(value)
     yield Node(node.op, tuple(inputs), node.attributes, node.type, node.source)
 

@@ -53,6 +53,7 @@ from eagerjit.watching.library_calls import (
     is_of_the_world,
     module_of,
     registries,
+    switches_mode,
     with_owner,
 )
 from eagerjit.watching.library_in_python import in_python
@@ -234,6 +235,8 @@ class Calls(PutOff, LibraryCalls):
         """A Python function: the user's is watched itself; of libraries some do what cannot be watched."""
         if not is_library(function.__code__.co_filename):
             self.journal.called[id(function)] = function
+            return None
+        if switches_mode(function):
             return None
         owner, name, module = args[0] if args else None, function.__name__, module_of(function)
         if not (module.startswith("eagerjit") or is_internal(function.__code__)):

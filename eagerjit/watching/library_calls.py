@@ -79,6 +79,13 @@ def with_owner(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ..
     return (found, (owner, *args)) if isinstance(found, FunctionType) else (function, args)
 
 
+def switches_mode(function: Any) -> bool:
+    """Whether a function was decorated with `no_grad()` and the like: what it wraps is watched itself."""
+    return isinstance(function, FunctionType) and hasattr(function, "__wrapped__") and (
+        function.__globals__["__name__"] == "eagerjit.autograd.modes"
+    )
+
+
 def is_of_the_world(module: str, name: str) -> bool:
     """Whether a function of a module looks at what is outside of the process's objects, or changes it."""
     if name in _PURE:
@@ -122,7 +129,7 @@ class LibraryCalls:
         """Containers that something gets whose code is not watched, and which reads what they hold."""
         name, module = getattr(function, "__name__", ""), module_of(function)
         inner = function.__func__ if isinstance(function, MethodType) else function
-        watched = isinstance(inner, FunctionType) and not is_internal(inner.__code__)
+        watched = isinstance(inner, FunctionType) and (not is_internal(inner.__code__) or switches_mode(inner))
         made = isinstance(inner, type) and has_own_attributes(inner)
         method = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
         adds = name in _ADDING and (method or isinstance(getattr(function, "__self__", None), CONTAINERS))
