@@ -26,12 +26,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _scale(norm: str | None, count: int, forward: bool) -> float:
+def _scale(norm: str | None, count: Any, forward: bool) -> float:
     """The factor of a transform of `count` elements: 1, 1/count or between."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise RuntimeError(f"Invalid normalization mode: {norm}")
     if norm == "ortho":
-        return 1.0 / math.sqrt(count) if count else 1.0
+        return 1.0 / math.sqrt(int(count)) if count else 1.0
     scaled = (norm == "forward") == forward
     return 1.0 / count if scaled and count else 1.0
 
@@ -80,8 +80,8 @@ def _geometry(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[Any] | N
     return dims, [input.shape[d] if n == -1 else n for d, n in zip(dims, s, strict=True)]
 
 
-def _product(input: Tensor, dims: list[int]) -> int:
-    return math.prod(int(input.shape[d]) for d in dims)
+def _product(input: Tensor, dims: list[int]) -> Any:
+    return math.prod([input.shape[d] for d in dims])
 
 
 def _complex_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool) -> Plan:
@@ -91,8 +91,7 @@ def _complex_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | N
         return (_copy if x.dtype.is_complex else _as_complex), (x,)
     x = x if sizes is None else _resized(x, dims, sizes)
     _check_points(x, dims)
-    function = fourier.full.call if x.dtype.is_complex else _full_of_real
-    return function, (x, tuple(dims), forward, _scale(norm, _product(x, dims), forward))
+    return fourier.full.call, (x, tuple(dims), forward, _scale(norm, _product(x, dims), forward))
 
 
 def _copy(x: Tensor) -> Tensor:
@@ -101,10 +100,6 @@ def _copy(x: Tensor) -> Tensor:
 
 def _as_complex(x: Tensor) -> Tensor:
     return x.to(dtypes.COMPLEX_OF[x.dtype])
-
-
-def _full_of_real(x: Tensor, dims: tuple[int, ...], forward: bool, scale: float) -> Tensor:
-    return fourier.full.call(_as_complex(x), dims, forward, scale)
 
 
 def _check_points(x: Tensor, dims: list[int]) -> None:

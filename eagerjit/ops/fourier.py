@@ -115,10 +115,15 @@ def _full_array(input: np.ndarray, dims: Dims, forward: bool, scale: float) -> n
     return (x if dims or scale == 1.0 else x * scale).astype(kind, copy=False)
 
 
+def _full_rule(g: Any, out: Any, input: Any, dims: Dims, forward: bool, scale: float) -> Any:
+    found = full.call(g, dims, not forward, scale)
+    return found if input.dtype.is_complex else real(found)
+
+
 full = Transform(
     "fft_full",
     _full_array,
-    (lambda g, out, input, dims, forward, scale: full.call(g, dims, not forward, scale), None, None, None),
+    (_full_rule, None, None, None),
     by_kernels=_full_products,
     types=lambda input, *rest: (_complex(input.dtype), input.shape),
     numbers=("scale",),

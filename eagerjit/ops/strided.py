@@ -56,6 +56,11 @@ def _diagonal_bounds(rows: Any, columns: Any, offset: int) -> tuple[Any, Any]:
     return first, count
 
 
+def _diagonal_places(first: Any, count: Any, columns: Any, flat: Tensor) -> Tensor:
+    """Where a diagonal's elements are in a flattened matrix of which only a call knows the size."""
+    return arange(count, device=flat.device) * (columns + 1) + first
+
+
 def _diagonal_array(array: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
     found = array.diagonal(offset, dim1, dim2)
     found.flags.writeable = array.flags.writeable
@@ -69,7 +74,9 @@ def _diagonal_copy(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     flat = moved.reshape((*moved.shape[:-2], rows * columns))
     if count == 0:
         return views.slice_dim(flat, flat.ndim - 1, 0, 0)
-    return views.slice_dim(flat, flat.ndim - 1, first, first + (count - 1) * (columns + 1) + 1, int(columns) + 1)
+    if type(columns) is not int:
+        return flat.index_select(flat.ndim - 1, _diagonal_places(first, count, columns, flat))
+    return views.slice_dim(flat, flat.ndim - 1, first, first + (count - 1) * (columns + 1) + 1, columns + 1)
 
 
 def _diagonal_replaced(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
@@ -79,8 +86,11 @@ def _diagonal_replaced(input: Tensor, src: Tensor, offset: int, dim1: int, dim2:
     if count == 0:
         return input.clone()
     flat = moved.reshape((*moved.shape[:-2], rows * columns))
-    last = first + (count - 1) * (columns + 1) + 1
-    out = flat.replace_slice(src, flat.ndim - 1, first, last, int(columns) + 1)
+    if type(columns) is not int:
+        out = flat.index_copy(flat.ndim - 1, _diagonal_places(first, count, columns, flat), src)
+    else:
+        last = first + (count - 1) * (columns + 1) + 1
+        out = flat.replace_slice(src, flat.ndim - 1, first, last, columns + 1)
     return out.reshape(moved.shape).permute(inverse(order))
 
 
