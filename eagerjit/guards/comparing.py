@@ -15,7 +15,7 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.guards.epochs import Table
-from eagerjit.recording.arrays import LARGE
+from eagerjit.recording.arrays import LARGE, TracedArray
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
@@ -178,7 +178,8 @@ def unchanged_partials(function: Any) -> list[Callable[[], bool]]:
     out: list[Callable[[], bool]] = []
     while type(function) is functools.partial:
         out += [Unchanged(function.keywords, frozenset())] if function.keywords else []
-        out += [Unchanged(function.args, frozenset())] if holds_containers(function.args) else []
+        traced = any(type(a) is TracedArray for a in function.args)  # it was made for this call
+        out += [Unchanged(function.args, frozenset())] if holds_containers(function.args) and not traced else []
         function = function.func
     return out
 

@@ -125,7 +125,7 @@ def pair(group: Group, key: str) -> tuple[float, float]:
     if tracer is None or not is_pair(value):
         first, second = value
         return float(first), float(second)
-    return tracer.item_number(group.parts, f"{key}[0]"), tracer.item_number(group.parts, f"{key}[1]")
+    return tracer.item_pair(group, key)  # type: ignore[union-attr]  # there is one
 
 
 def validated(name: str, value: Any, low: float = 0.0) -> None:

@@ -117,6 +117,10 @@ class Inputs(Places, Numbers):
         """How a leaf beyond the arguments is found when the compiled function is called."""
         self.bindings.append(Load(leaf, op, operands))
 
+    def item_pair(self, options: Any, key: str) -> tuple[Any, Any]:
+        """An option of an optimizer's that is two floats, which lie in a table of their own."""
+        return self.item_number(options.parts, f"{key}[0]"), self.item_number(options.parts, f"{key}[1]")
+
     def item_number(self, container: dict[str, Any], key: str) -> Any:
         """A Python float in a dictionary as an input of the compiled function; other values as they are, guarded."""
         value = container[key]

@@ -148,6 +148,8 @@ class Observer(Implicit, Imports):
         value = frames.stack(frame, 2)[0] if depth else value
         if kind == "option":
             made = self.journal.tracer.item_number(holder, key)
+        elif kind == "pair":
+            made = self.journal.tracer.item_pair(holder, key)
         else:
             read = read_array if type(value) is np.ndarray else Journal.input
             made = read(self.journal, holder, key, value, kind)
@@ -222,6 +224,9 @@ class Observer(Implicit, Imports):
             self._making[frame] = container, key, "item"
         if lookup.is_option(container, key):
             self._read = frame, container, key, "option"
+            return
+        if lookup.is_pair(container, key) and (id(container), key) not in self.journal.written:
+            self._read = frame, container, key, "pair"
             return
         if lookup.holds_options(container):
             guard_option(self.journal, container, key)
