@@ -9,13 +9,12 @@ The module can be called: `eagerjit.jit` is the decorator and at the same time h
 
 from __future__ import annotations
 
-import copy
 import functools
 import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FunctionType, MethodType, ModuleType
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import script as script_names
@@ -86,11 +85,6 @@ class JitFunction(Function):
         for part in self.__qualname__.split("."):
             found = getattr(found, part, None)
         return self.__qualname__ if found is self else (JitFunction, (self.__wrapped__, self.options))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """Functions are not copied; of a method, the object that it is bound to is."""
-        function = self.__wrapped__
-        return self if isinstance(function, FunctionType) else JitFunction(copy.deepcopy(function, memo), self.options)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -6,6 +6,7 @@ into one of a class that native code calls, which does the same.
 
 from __future__ import annotations
 
+import copy
 import functools
 from types import MethodType
 from typing import Any, ClassVar
@@ -45,7 +46,11 @@ class DirectlyCalled:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self
+        """Functions are not copied; of a method, the object that it is bound to is."""
+        if not isinstance(getattr(self, "__wrapped__", None), MethodType):
+            return self
+        described: Any = self.__reduce__()  # not a name, which finds a function
+        return described[0](*copy.deepcopy(described[1], memo))
 
 
 _native_types: dict[type, type] = {}

@@ -16,6 +16,7 @@ from eagerjit.runtime.entry import is_recorded_natively
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import pause_observation, resume_observation
 
 _SHAPE_ATTRIBUTES = ("shape", "dtype", "ndim")
 
@@ -273,10 +274,17 @@ def _versions(arguments: tuple[Any, ...]) -> tuple[int, ...] | None:
 @lru_cache(maxsize=4096)
 def positions_read(rule: Callable[..., Any]) -> frozenset[int]:
     """The positions of the parameters whose values a gradient rule reads, apart from their shapes and dtypes."""
-    code = rule.__code__
+    observation = pause_observation()  # which would take what `dis` makes for the program's
+    try:
+        return _positions_in(rule.__code__)
+    finally:
+        resume_observation(observation)
+
+
+def _positions_in(code: CodeType) -> frozenset[int]:
     names = set(code.co_cellvars)
     previous: list[str] = []
-    for instruction in dis.get_instructions(rule):
+    for instruction in dis.get_instructions(code):
         if instruction.opname.startswith("LOAD_ATTR") and instruction.argval in _SHAPE_ATTRIBUTES:
             previous = previous[:-1]
         names.update(previous)

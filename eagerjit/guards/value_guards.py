@@ -31,11 +31,25 @@ def guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
             raise TraceBreak("it reads a large NumPy array, whose contents may change", "")
 
 
-def guard_option(journal: Journal, options: Any, key: Any) -> None:
-    """Guard what code reads of an optimizer's options where that is no number, which the tracer reads."""
-    if key not in options or key == "params" or (id(options), key) in journal.written:
-        return
-    tracer, value = journal.tracer, options[key]
+def kind_of_option(journal: Journal, options: Any, key: Any) -> str:
+    """How the tracer reads an option of an optimizer's: "option" for numbers and texts, "pair" for two floats.
+
+    Others, for which it is "", are guarded.
+    """
+    if not hasattr(type(options), "holds_options"):
+        return ""
+    value, written = options.get(key), (id(options), key) in journal.written
+    if isinstance(value, (int, float, str)):
+        return "option"
+    if type(value) is tuple and [*map(type, value)] == [float, float] and not written:
+        return "pair"
+    if key in options and key != "params" and not written:
+        _guard_option(journal, options, key, value)
+    return ""
+
+
+def _guard_option(journal: Journal, options: Any, key: Any, value: Any) -> None:
+    tracer = journal.tracer
     holder, leaf = tracer.new_leaf(), tracer.new_leaf()
     tracer.load(holder, Op.LOAD_OBJECT, tracer.object(options))
     tracer.load(leaf, Op.LOAD_ITEM, holder, tracer.object(key))

@@ -93,3 +93,21 @@ def _product(monomial: sizes.Monomial, limit: int) -> int:
         else:
             extents += 1
     return total * (1, _SIZE, _ELEMENTS)[min(extents, 2)]
+
+
+def subtract(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+    """a - b."""
+    return sizes.add(a, sizes.mul(b, -1))
+
+
+def checked_division(function: Operation) -> Operation:
+    """Division that raises Python's error for a zero divisor and assumes otherwise from then on."""
+
+    def divide(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+        if sizes.equal(b, 0):
+            raise ZeroDivisionError("integer division or modulo by zero")
+        if isinstance(b, int) and not -(1 << 63) <= b < 1 << 63:
+            raise OverflowError("int too big to convert")
+        return function(a, b) if isinstance(b, int) and b != -1 else in_range(function)(a, b)
+
+    return divide

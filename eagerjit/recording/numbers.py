@@ -6,9 +6,7 @@ the number of this call, and the trace notes that it holds for this value only.
 
 from __future__ import annotations
 
-import functools
 import math
-import numbers
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.compiler import sizes
-from eagerjit.recording.integer_range import equal, in_range, less
+from eagerjit.recording.integer_range import checked_division, equal, in_range, less, subtract
 from eagerjit.recording.numpy_protocol import NumberForNumPy
+from eagerjit.recording.other_numbers import compares_itself, is_foreign, rounding
 from eagerjit.state import state
 
 if TYPE_CHECKING:
@@ -104,13 +103,13 @@ class SymbolicInt(NumberForNumPy, called="int"):
         other = int(other) if type(other) is bool else other
         if _is_int(other):
             return _quotient(self, other)
-        return self._value() / other if _is_foreign(other) else to_float(self) / other
+        return self._value() / other if is_foreign(other) else to_float(self) / other
 
     def __rtruediv__(self, other: Any) -> Any:
         other = int(other) if type(other) is bool else other
         if _is_int(other):
             return _quotient(other, self)
-        return other / self._value() if _is_foreign(other) else other / to_float(self)
+        return other / self._value() if is_foreign(other) else other / to_float(self)
 
     def __rpow__(self, other: Any) -> Any:
         return python_number(operator.pow, other, self) if isinstance(other, float) else other ** self._value()
@@ -137,28 +136,11 @@ def _is_int(value: object) -> bool:
     return isinstance(value, (int, SymbolicInt)) and not isinstance(value, bool)
 
 
-def _is_foreign(value: object) -> bool:
-    """Whether this is a number of another kind, which calculates with Python's own: complex, a Fraction, a Decimal."""
-    return isinstance(value, numbers.Number) and not isinstance(value, (int, float, np.generic))
-
-
-_INCOMPARABLE = frozenset((type(None), str, bytes, list, tuple, dict, set, frozenset))
-
-
-def _compares_itself(value: object) -> bool:
-    """Whether a comparison is left to the other side: arrays, tensors, times, and what is equal to no number."""
-    kind = type(value)
-    known = hasattr(kind, "__array_priority__") or hasattr(kind, "is_later")
-    return known or kind in _INCOMPARABLE or isinstance(value, np.generic)
-
-
 def _compared(number: SymbolicInt, other: Any, function: Callable[..., Any], known: Callable[[], bool]) -> Any:
     """A comparison; `known` is that of two integers. With what has an `==` of its own it is Python's number."""
-    if type(other) in (int, SymbolicInt):
-        return known()
-    if type(other) in (float, TracedFloat):
-        return function(_floated(number), other)
-    return NotImplemented if _compares_itself(other) else function(number._value(), other)
+    if type(other) in (int, SymbolicInt, float, TracedFloat):
+        return known() if type(other) in (int, SymbolicInt) else function(_floated(number), other)
+    return NotImplemented if compares_itself(other) else function(number._value(), other)
 
 
 def _quotient(a: Any, b: Any) -> Any:
@@ -181,7 +163,7 @@ def _integer_operator(function: Callable[..., Any], other_function: Callable[...
                 return other_function(self._value(), plain(other))
         if isinstance(other, (float, TracedFloat)) and not isinstance(other, np.generic):
             return other_function(to_float(self), other)
-        return other_function(self._value(), other) if _is_foreign(other) else NotImplemented
+        return other_function(self._value(), other) if is_foreign(other) else NotImplemented
 
     def reflected(self: SymbolicInt, other: Any) -> Any:
         other = int(other) if isinstance(other, bool) else other
@@ -192,36 +174,19 @@ def _integer_operator(function: Callable[..., Any], other_function: Callable[...
                 return other_function(plain(other), self._value())
         if isinstance(other, (float, TracedFloat)) and not isinstance(other, np.generic):
             return other_function(other, to_float(self))
-        return other_function(other, self._value()) if _is_foreign(other) else NotImplemented
+        return other_function(other, self._value()) if is_foreign(other) else NotImplemented
 
     return forward, reflected
 
 
-def _subtract(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
-    return sizes.add(a, sizes.mul(b, -1))
-
-
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Division that raises Python's error for a zero divisor and assumes otherwise from then on."""
-
-    def divide(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
-        if sizes.equal(b, 0):
-            raise ZeroDivisionError("integer division or modulo by zero")
-        if isinstance(b, int) and not -(1 << 63) <= b < 1 << 63:
-            raise OverflowError("int too big to convert")
-        return function(a, b) if isinstance(b, int) and b != -1 else in_range(function)(a, b)
-
-    return divide
-
-
-for _name, _function, _other in (
+for _name, _sized, _other in (
     ("add", in_range(sizes.add), operator.add),
-    ("sub", in_range(_subtract), operator.sub),
+    ("sub", in_range(subtract), operator.sub),
     ("mul", in_range(sizes.mul), operator.mul),
-    ("floordiv", _checked(sizes.floordiv), operator.floordiv),
-    ("mod", _checked(sizes.mod), operator.mod),
+    ("floordiv", checked_division(sizes.floordiv), operator.floordiv),
+    ("mod", checked_division(sizes.mod), operator.mod),
 ):
-    _forward, _reflected = _integer_operator(_function, _other)
+    _forward, _reflected = _integer_operator(_sized, _other)
     setattr(SymbolicInt, f"__{_name}__", _forward)
     setattr(SymbolicInt, f"__r{_name}__", _reflected)
 
@@ -272,18 +237,10 @@ class TracedFloat(NumberForNumPy, called="float"):
         return format(self._value(), specification)
 
     def __round__(self, digits: int | None = None) -> Any:
-        return python_number(_rounding(digits), self) if type(digits) is int else round(self._value(), digits)
+        return python_number(rounding(digits), self) if type(digits) is int else round(self._value(), digits)
 
     def __getattr__(self, name: str) -> Any:
         return _rarer(self, name)
-
-
-@functools.cache
-def _rounding(digits: int) -> Callable[[float], float]:
-    """`round` to so many digits, under a name of its own."""
-    function: Any = functools.partial(round, ndigits=digits)
-    function.__name__ = f"round_to_{digits}".replace("-", "minus_")
-    return function
 
 
 def _rarer(number: Any, name: str) -> Any:
@@ -320,7 +277,7 @@ def _float_operator(name: str, function: Callable[..., Any]) -> tuple[Any, Any]:
 def _calculate(name: str, function: Callable[..., Any], a: Any, b: Any) -> Any:
     """Record a float operation whose machine result is the same in Python and in compiled code."""
     if not all(map(_is_number, (a, b))):
-        return function(plain(a), plain(b)) if _is_foreign(a) or _is_foreign(b) else NotImplemented
+        return function(plain(a), plain(b)) if is_foreign(a) or is_foreign(b) else NotImplemented
     tracer = state.tracer
     if tracer is None:
         raise RuntimeError("a number of a traced function left it")
@@ -339,7 +296,7 @@ for _name, _operation in (("add", operator.add), ("sub", operator.sub), ("mul", 
 def _divide(a: Any, b: Any) -> Any:
     """a / b: recorded where the divisor is not zero, else done in Python, which raises."""
     if not all(map(_is_number, (a, b))):
-        return operator.truediv(plain(a), plain(b)) if _is_foreign(a) or _is_foreign(b) else NotImplemented
+        return operator.truediv(plain(a), plain(b)) if is_foreign(a) or is_foreign(b) else NotImplemented
     return _calculate("div", operator.truediv, a, b) if b else plain(a) / 0.0
 
 
@@ -352,7 +309,7 @@ def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def compare(self: TracedFloat, other: Any) -> Any:
         if type(other) not in (bool, int, float, SymbolicInt, TracedFloat):
-            return NotImplemented if _compares_itself(other) else function(self._value(), other)
+            return NotImplemented if compares_itself(other) else function(self._value(), other)
         tracer = state.tracer
         exact = isinstance(other, (float, TracedFloat)) or -_EXACT < other < _EXACT
         if tracer is None or tracer.arguments is None or not exact:

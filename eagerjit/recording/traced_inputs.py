@@ -117,6 +117,10 @@ class Inputs(Places, Numbers):
         """How a leaf beyond the arguments is found when the compiled function is called."""
         self.bindings.append(Load(leaf, op, operands))
 
+    def item_option(self, options: Any, key: str, kind: str) -> Any:
+        """An option of an optimizer's that is an "option" of one number or a "pair" of floats."""
+        return self.item_number(options, key) if kind == "option" else self.item_pair(options, key)
+
     def item_pair(self, options: Any, key: str) -> tuple[Any, Any]:
         """An option of an optimizer's that is two floats, which lie in a table of their own."""
         return self.item_number(options.parts, f"{key}[0]"), self.item_number(options.parts, f"{key}[1]")

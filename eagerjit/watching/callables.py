@@ -56,7 +56,7 @@ from eagerjit.watching.library_calls import (
     switches_mode,
     with_owner,
 )
-from eagerjit.watching.library_in_python import in_python
+from eagerjit.watching.library_in_python import class_of, in_python, length_of
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal
 from eagerjit.watching.plain_numbers import with_plain_numbers
 from eagerjit.watching.slots import ABSENT
@@ -189,9 +189,9 @@ class Calls(PutOff, LibraryCalls):
         if function is id and any(isinstance(a, Tensor) for a in args):
             journal.tracer.compares_identities = True
         if function is type and len(args) == 1 and type(args[0]) in _STAND_INS:
-            return _class_of
+            return class_of
         if function is len and len(args) == 1 and isinstance(args[0], (Tensor, TracedArray)):
-            return _length
+            return length_of
         if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
             return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
         instead = numpy_numbers.instead(function, args, kwargs) or in_python(function, args, kwargs)
@@ -394,12 +394,3 @@ class Calls(PutOff, LibraryCalls):
             elif has_attributes(value) and not (isinstance(value, _UNREAD) or type(value).__module__ == "typing"):
                 self.journal.handed_over[id(value)] = value
         return None
-
-
-def _class_of(value: Any) -> Any:
-    return value.__class__
-
-
-def _length(value: Any) -> Any:
-    """`len`, which would need the number itself."""
-    return value.shape[0] if value.ndim else len(value)

@@ -87,3 +87,13 @@ def in_python(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         return None
     found = _OF_ANY.get(function) or (_OF_LISTS.get(function) if type(args[0]) is list else None)
     return found if found is not None and not kwargs and len(args) == found.__code__.co_argcount else None
+
+
+def class_of(value: Any) -> Any:
+    """`type`, of which a stand-in has another one than it shows."""
+    return value.__class__
+
+
+def length_of(value: Any) -> Any:
+    """`len`, which would need the number itself."""
+    return value.shape[0] if value.ndim else len(value)

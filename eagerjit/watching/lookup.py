@@ -57,17 +57,6 @@ def assigns(owner: Any, name: str) -> bool:
     return isinstance(found, property) or _is_users(_in_classes(type(found), "__set__"))
 
 
-def is_option(container: Any, key: Any) -> bool:
-    """Whether an item is an option of an optimizer's, which the tracer reads."""
-    return holds_options(container) and isinstance(container.get(key), (int, float, str))
-
-
-def is_pair(container: Any, key: Any) -> bool:
-    """Whether an item is an option of two floats."""
-    value = container.get(key) if holds_options(container) else None
-    return type(value) is tuple and [*map(type, value)] == [float, float]
-
-
 def holds_options(container: Any) -> bool:
     """Whether a dictionary is a group of an optimizer's."""
     return hasattr(type(container), "holds_options")

@@ -19,7 +19,7 @@ from eagerjit.effects.presence import tie_presence
 from eagerjit.effects.world_recording import World
 from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.guards.reads import KEYS
-from eagerjit.guards.value_guards import guard_option
+from eagerjit.guards.value_guards import kind_of_option
 from eagerjit.recording import tensor_attributes
 from eagerjit.recording.array_slots import is_picked, read_array
 from eagerjit.recording.arrays import TracedArray, TracedNumber
@@ -146,10 +146,8 @@ class Observer(Implicit, Imports):
         (value,) = frames.stack(frame, 1)
         depth = int(value is frames.NoValue)  # where a callable's first argument would be, above the callable
         value = frames.stack(frame, 2)[0] if depth else value
-        if kind == "option":
-            made = self.journal.tracer.item_number(holder, key)
-        elif kind == "pair":
-            made = self.journal.tracer.item_pair(holder, key)
+        if kind in ("option", "pair"):
+            made = self.journal.tracer.item_option(holder, key, kind)
         else:
             read = read_array if type(value) is np.ndarray else Journal.input
             made = read(self.journal, holder, key, value, kind)
@@ -164,7 +162,7 @@ class Observer(Implicit, Imports):
             self.journal.assign(holder, key, value, kind, source(frame))
 
     def load_attribute(self, frame: FrameType, name: str) -> None:
-        owner = frames.stack(frame, 1)[0]
+        (owner,) = frames.stack(frame, 1)
         tensor_attributes.note_read(self.journal, owner, name, source(frame))
         if is_plain(owner) or isinstance(owner, _STAND_INS):
             return
@@ -222,14 +220,9 @@ class Observer(Implicit, Imports):
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
             self._making[frame] = container, key, "item"
-        if lookup.is_option(container, key):
-            self._read = frame, container, key, "option"
+        if kind := kind_of_option(self.journal, container, key):
+            self._read = frame, container, key, kind
             return
-        if lookup.is_pair(container, key) and (id(container), key) not in self.journal.written:
-            self._read = frame, container, key, "pair"
-            return
-        if lookup.holds_options(container):
-            guard_option(self.journal, container, key)
         if isinstance(container, dict) and not augmented and self.journal.keyed.read(
             container, key, use_of_result(frame.f_code, frame.f_lasti), makes=True
         ):
@@ -269,8 +262,7 @@ class Observer(Implicit, Imports):
         value, container, key = frames.stack(frame, 3)
         if isinstance(container, dict) and not is_key(key):
             return
-        number = self.journal.keyed.assign(container, key, value, source(frame))
-        if number is not None:
+        if (number := self.journal.keyed.assign(container, key, value, source(frame))) is not None:
             return frames.replace(frame, 0, number)
         container, key = self._with_key(frame)
         self._stop(frame, 1, self._item(container, key, value, source(frame)))
