@@ -71,11 +71,14 @@ def full(
         raise TypeError(f"full(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     shape = sizes_of((size,))
     if isinstance(fill_value, Tensor):
+        if fill_value.ndim:
+            raise TypeError("full(): argument 'fill_value' (position 2) must be Number, not Tensor")
         made = fill_value.to(dtype or fill_value.dtype).expand(shape).clone()
         return finish(made, requires_grad)
     if isinstance(fill_value, np.generic):
         fill_value = fill_value.item()
-    return finish(filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
+    found = number_dtype(fill_value)
+    return finish(filled(shape, fill_value, dtype or found), requires_grad)
 
 
 def _filled_body(value: Any, shape: Sizes, dtype: DType) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -91,11 +93,18 @@ def fitted(value: Any, dtype: DType) -> Any:
 
 
 def element(value: Any, dtype: DType) -> Any:
-    """A number among the data of a new tensor. Raises ValueError for an integer beyond 64 bits."""
-    if isinstance(value, complex):
-        raise TypeError(f"can't convert complex to {dtype.name}")
-    if dtype.kind not in ("int", "uint"):
-        return float(value)
+    """What stands for a number among the data of a new tensor: one of Python's or NumPy's, a tensor with one element.
+
+    Raises TypeError for what is no such number, ValueError for an integer beyond 64 bits.
+    """
+    if dtype.is_complex and not isinstance(value, (str, bytes)):
+        return complex(value)
+    if dtype.is_differentiable:
+        return math.ldexp(value, 0)  # float(), for numbers alone
+    if dtype is dtypes.bool_:
+        return bool(value if isinstance(value, (float, complex, np.bool_)) else operator.index(value))
+    if not isinstance(value, float):
+        value = operator.index(value)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     return fitted(value, dtype)

@@ -14,7 +14,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.making import FROM_NUMPY, TENSOR, MakeCall
 from eagerjit.state import state, untraced
-from eagerjit.tensors.elements import array_dtype, inferred_dtype, to_array
+from eagerjit.tensors.elements import array_dtype, inferred_dtype, is_sequence, items_of, sizes_of_data, to_array
 from eagerjit.tensors.making import dtype_argument
 from eagerjit.tensors.placement import moved, wanted
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -41,16 +41,14 @@ def tensor(
         copied = (data.detach() if device is None else data.detach().cpu()).clone()
         return finish(copied if dtype is None else copied.to(dtype), requires_grad)
     if state.tracer is not None and _is_traced(data):
-        return _stacked(data, dtype or inferred_dtype(data))
-    if not isinstance(data, (bool, int, float, complex, list, tuple, range, np.ndarray, np.generic)):
-        if not hasattr(data, "__array__"):
-            if isinstance(data, str):
-                raise TypeError("new(): invalid data type 'str'")
-            if dtype is not None:
-                raise TypeError(f"must be real number, not {type(data).__name__}")
-            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+        return _stacked(data, dtype or inferred_dtype(data), sizes_of_data(data), 0)
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if hasattr(data, "__array__") and not isinstance(data, np.generic):
         data = np.asarray(data)
-    return finish(constant_array(to_array(data, dtype or inferred_dtype(data))), requires_grad)
+    if state.tracer is not None and is_sequence(data) and not isinstance(data, (list, tuple, range, np.ndarray)):
+        raise TraceBreak(f"a tensor is made of a {type(data).__name__}", user_line())
+    return finish(constant_array(to_array(data, dtype)), requires_grad)
 
 
 def _as_read(array: Any) -> Any:
@@ -77,16 +75,27 @@ def _is_traced(data: Any) -> bool:
     return isinstance(data, Tensor) and type(data._data) is Node
 
 
-def _stacked(data: Any, dtype: DType) -> Tensor:
+def _stacked(data: Any, dtype: DType, sizes: tuple[Any, ...], dim: int) -> Tensor:
     """Nested data with numbers of the trace among it."""
     from eagerjit.ops.index import stack
     from eagerjit.tensors.creation import full
 
-    if isinstance(data, (list, tuple)):
-        return stack([_stacked(d, dtype) for d in data])
     if type(data) is TracedArray:
-        data = data.shared()
-    return data.to(dtype) if isinstance(data, Tensor) else full((), data, dtype=dtype)
+        return data.shared().to(dtype)
+    if dim < len(sizes):
+        return stack([_stacked(item, dtype, sizes, dim + 1) for item in items_of(data, sizes[dim], dim)])
+    return _one_element(data, dtype) if isinstance(data, Tensor) else full((), data, dtype=dtype)
+
+
+def _one_element(data: Tensor, dtype: DType) -> Tensor:
+    """A tensor of the trace as a number among data."""
+    if data.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    if data.dtype.is_differentiable and not dtype.is_differentiable:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    if data.dtype.is_complex and not dtype.is_complex:
+        raise TraceBreak("a complex number becomes an element of a tensor of reals", user_line())
+    return data.detach().reshape(()).to(dtype)
 
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:

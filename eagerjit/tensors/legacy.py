@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
 from eagerjit.tensors import creation
 from eagerjit.tensors.creation import sizes_of
-from eagerjit.tensors.elements import to_array
+from eagerjit.tensors.elements import is_sequence, to_array
 from eagerjit.tensors.placement import moved, wanted
 from eagerjit.tensors.tensor import Parameter, Shape, Tensor, new_tensor
 
@@ -31,9 +30,7 @@ def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool 
         return args[0].tensor(dtype)  # type: ignore[no-any-return]
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
-        if type(args[0]) in (list, tuple) and device is None:
-            return creation.finish(creation.tensor(args[0], dtype=dtype), requires_grad)
-        return creation.finish(creation.tensor(np.array(args[0]).astype(dtype.numpy)), requires_grad)
+        return creation.finish(creation.tensor(args[0], dtype=dtype, device=device), requires_grad)
     return creation.empty(*args or (0,), dtype=dtype, requires_grad=requires_grad)
 
 
@@ -42,9 +39,9 @@ def _is_size(argument: Any) -> bool:
 
 
 def _check_data(data: Any) -> None:
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if not isinstance(data, (Sequence, np.ndarray)):
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if not is_sequence(data):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
 
 
@@ -133,6 +130,5 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
         return new_tensor(args[0].tensor(Defaults.dtype)._data, cls)
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
-        array = args[0].astype(Defaults.dtype.numpy) if isinstance(args[0], np.ndarray) else None
-        return new_tensor(to_array(args[0], Defaults.dtype) if array is None else array, cls)
+        return new_tensor(to_array(args[0], Defaults.dtype), cls)
     return new_tensor(np.empty(sizes_of(args) if args else 0, Defaults.dtype.numpy), cls)
