@@ -117,8 +117,15 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 
 @public
 def ldexp(input: Tensor, other: Any) -> Tensor:
-    """input * 2**other."""
-    return input * power.call(2.0, other)
+    """input * 2**other; with integers as exponents of input's dtype, and exact where 2**other alone would not be."""
+    exponents = isinstance(other, Tensor) and other.dtype.kind in ("int", "uint")
+    if not exponents or not input.dtype.is_floating_point:
+        return input * power.call(2.0, other)
+    scaled, rest = input.double(), other.long()
+    for _ in range(3 if input.dtype is dtypes.float64 else 1):  # a double has room for 2**1000, and for no 2**2000
+        step = rest.clamp(-1000, 1000)
+        scaled, rest = scaled * power.call(2.0, step.double()), rest - step
+    return scaled.to(input.dtype)
 
 
 @public

@@ -177,7 +177,8 @@ amin = _extreme("amin", reductions.amin)
 def _truth(name: str, primitive: Primitive, doc: str) -> Op:
     def body(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         x = input if input.dtype is dtypes.bool_ else emit(elementwise.ne, input, as_dtype(0, input.dtype))
-        out = reduce(primitive, x, dim, keepdim)
+        none = isinstance(dim, (tuple, list)) and not dim  # unlike in sums, where no dimensions are all
+        out = emit(elementwise.cast, x, dtype=x.dtype) if none else reduce(primitive, x, dim, keepdim)
         return as_dtype(out, dtypes.uint8) if input.dtype is dtypes.uint8 else out
 
     body.__doc__ = doc

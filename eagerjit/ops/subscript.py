@@ -33,10 +33,18 @@ def expanded_key(key: Any, rank: int) -> list[Any]:
     if used > rank:
         raise IndexError(f"too many indices for tensor of dimension {rank}")
     position = next((i for i, e in enumerate(entries) if e is Ellipsis), len(entries))
-    if sum(e is Ellipsis for e in entries) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    rest = entries[position + 1 :] if position < len(entries) else []
+    rest = entries[position + 1 :]
+    if any(e is Ellipsis for e in rest):
+        rest = _without_ellipses(rest, rank - used)
     return entries[:position] + [slice(None)] * (rank - used) + rest
+
+
+def _without_ellipses(rest: list[Any], missing: int) -> list[Any]:
+    """What follows an ellipsis; others among it stand for the missing dimensions once more, if any entry follows."""
+    first = next(i for i, e in enumerate(rest) if e is Ellipsis)
+    if missing and any(e is not Ellipsis for e in rest[first:]):
+        raise IndexError("too many indices for tensor: every ellipsis ('...') stands for all dimensions not named")
+    return [e for e in rest if e is not Ellipsis]
 
 
 def _means_tuple(key: Any) -> bool:

@@ -273,6 +273,8 @@ def linspace(
 ) -> Tensor:
     """`steps` evenly spaced values from start to end, both included; of integers these are integers."""
     start, end = _ends("linspace", start, end, dtype)
+    if isinstance(start, complex) or isinstance(end, complex):
+        return finish(_complex_linspace(complex(start), complex(end), steps, dtype), requires_grad)
     steps = steps if isinstance(steps, SymbolicInt) else operator.index(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -282,13 +284,35 @@ def linspace(
     return finish(made, requires_grad)
 
 
+def _complex_dtype(name: str, dtype: DType | None) -> DType:
+    """The dtype of what lies between complex numbers. Raises RuntimeError if it is to be real."""
+    inferred = number_dtype(1j)
+    if dtype is not None and not dtype.is_complex:
+        raise RuntimeError(f"torch.{name}(): inferred dtype {inferred} can't be safely cast to passed dtype {dtype}")
+    return dtype or inferred
+
+
+def _complex_linspace(start: complex, end: complex, steps: int, dtype: DType | None) -> Tensor:
+    """`linspace` of the real and of the imaginary parts."""
+    from eagerjit.ops import complexes
+
+    part = _complex_dtype("linspace", dtype).to_real()
+    return complexes.complex(
+        linspace(start.real, end.real, steps, dtype=part), linspace(start.imag, end.imag, steps, dtype=part)
+    )
+
+
 @makes
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """base ** linspace(start, end, steps)."""
-    start, end = _ends("logspace", start, end, dtype)
+    if isinstance(base, complex):
+        raise TypeError("logspace(): argument 'base' must be float, not complex")
+    start, end = _ends("logspace", start, end, None if steps == 1 else dtype)
+    if isinstance(start, complex) or isinstance(end, complex):
+        dtype = _complex_dtype("logspace", dtype)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     array = np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy)

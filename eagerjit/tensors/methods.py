@@ -131,7 +131,7 @@ SPECIAL = {
     **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
     "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
     "__complex__": lambda self: complex(c.scalar(self)),
-    "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, tuple(range(self.ndim))),
+    "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, (0,) if self.ndim else ()),
     "__array_priority__": 1000, "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
 }  # fmt: skip
 

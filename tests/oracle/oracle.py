@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 import eagerjit as ej
@@ -138,3 +139,14 @@ def compare(
             assert a.grad is None, f"gradient of input {index}"
         else:
             same(a.grad, b.grad, tolerance, f"gradient of input {index}")
+
+
+def agree(call: Callable[[Any], Any]) -> None:
+    """Assert that a call gives both libraries' results, or fails in both."""
+    try:
+        expected = call(torch)
+    except Exception as error:  # whatever PyTorch raises is what is expected
+        with pytest.raises(type(error)):
+            call(ej)
+        return
+    same(call(ej), expected)

@@ -17,6 +17,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norms of all slices along a dimension, the whole norm for -1; dimensions are kept with size 1."""
     if dim == -1:
         return norm(v, pow)
+    if v.ndim == 1:
+        return norm(v.unsqueeze(1), pow, 1)
     return norm(v, pow, tuple(d for d in range(v.ndim) if d != dim % v.ndim), keepdim=True)
 
 

@@ -1,0 +1,88 @@
+"""Arguments that are rarely given: no dimensions, complex ends, whole exponents, several ellipses, against PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from oracle import agree, same
+
+import eagerjit
+
+CALLS: tuple[Callable[[Any], Any], ...] = (
+    lambda t: reversed(t.arange(12).reshape(3, 2, 2)),
+    lambda t: reversed(t.tensor(3)),
+    *(lambda t, name=name, dim=dim, dtype=dtype: getattr(t.eye(3, dtype=getattr(t, dtype)), name)(dim)
+      for name in ("any", "all") for dim in ((), [], None, (0,)) for dtype in ("float32", "uint8", "bool")),
+    lambda t: t.ones(2, 3).all(dim=(), keepdim=True),
+    lambda t: t.zeros(0, 2).any(()),
+    *(lambda t, p=p, dim=dim: t.norm_except_dim(t.tensor([-1.0, 2.0, 3.0]), p, dim) for p in (1, 2) for dim in (0, -1)),
+    lambda t: t.nn.utils.parametrizations.weight_norm(t.nn.Linear(3, 4), "bias").parametrizations.bias.original0.shape,
+    *(lambda t, dtype=dtype, n=n: t.logspace(1.191, 3.9, n, dtype=getattr(t, dtype))
+      for dtype in ("int64", "uint8", "float32", "complex64") for n in (0, 1, 2)),
+    lambda t: t.logspace(0, 1j, 3),
+    lambda t: t.logspace(0, 1j, 3, 2, dtype=t.complex128),
+    lambda t: t.logspace(0, 1j, 3, dtype=t.float32),
+    lambda t: t.logspace(0, 1, 3, 1j),
+    *(lambda t, n=n: t.linspace(0, 1 + 1j, n) for n in (0, 1, 2, 5)),
+    lambda t: t.linspace(1j, 1 + 1j, 4, dtype=t.complex128),
+    lambda t: t.linspace(1j, 1 + 1j, 4, dtype=t.float32),
+    lambda t: t.linspace(t.tensor(1j), t.tensor(1.0), 3),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_calls(number: int) -> None:
+    agree(CALLS[number])
+
+
+EXPONENTS = [0, 1, -1, 2, 25, -24, 40, 130, -140, 200, 276, 1023, 1100, -1100, 2098, 5000, -(2**31)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("exponents", ["int64", "int32", "int8", "float32", "float64"])
+def test_ldexp(dtype: str, exponents: str) -> None:
+    limit = 2**7 if exponents == "int8" else 2**40
+    of_two = [e for e in EXPONENTS if abs(e) < (limit if exponents.startswith("int") else 100)]
+    least = {"float16": -24, "bfloat16": -133, "float32": -149, "float64": -1074}.get(dtype, 0)
+    for x in (1.0, -3.0, 2.0 ** max(least, -1022), 0.0, float("inf")):
+        if dtype == "int64" and x == float("inf"):
+            continue
+        agree(lambda t, x=x: t.ldexp(
+            t.tensor([x] * len(of_two), dtype=t.float64).to(getattr(t, dtype)),
+            t.tensor(of_two, dtype=getattr(t, exponents)),
+        ))  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_ldexp_differentiates_and_writes(dtype: str) -> None:
+    x = eagerjit.tensor([1.0, 3.0], dtype=getattr(eagerjit, dtype), requires_grad=True)
+    eagerjit.ldexp(x, eagerjit.tensor([3, -2])).sum().backward()
+    assert x.grad.tolist() == [8.0, 0.25] and x.grad.dtype is x.dtype
+    same(eagerjit.ones(2).half().ldexp_(eagerjit.tensor([20, 2])), torch.ones(2).half().ldexp_(torch.tensor([20, 2])))
+
+
+def test_jitted_ldexp() -> None:
+    x, k = eagerjit.randn(20, dtype=eagerjit.float64), eagerjit.arange(-1000, 1000, 100)
+    assert eagerjit.jit(lambda x, k: x.ldexp(k))(x, k).equal(x.ldexp(k))
+
+
+KEYS: tuple[Any, ...] = (
+    (..., ...), (..., 0, ...), (0, ..., ...), (0, ..., ..., 0), (0, ..., 0, ...), (..., ..., None), (..., ..., 0),
+    (..., slice(0, 1), ...), (0, 0, ..., ...), (0, 0, ..., 0, ...), (..., [0, 1], ..., ...), (None, ..., ...),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_several_ellipses(key: Any, rank: int) -> None:
+    agree(lambda t: t.arange(2.0**rank).reshape((2,) * rank)[key])
+
+    def written(t: Any) -> Any:
+        x = t.zeros((2,) * rank)
+        x[key] = 1.0
+        return x
+
+    agree(written)
