@@ -251,6 +251,7 @@ _functions.update(
 )  # fmt: skip
 _functions.update(places.FUNCTIONS)
 _functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})
+_functions["round_"] = methods.METHODS["round_"]
 _functions.update(_dtypes.NAMED)
 _functions.update(
     float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,

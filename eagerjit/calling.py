@@ -44,6 +44,14 @@ RETURNED: dict[str, type[ValuesIndices]] = {
 """What functions that find values return, by their names."""
 
 
+def named_once(name: str, **arguments: Any) -> Any:
+    """The value of the one argument that is given of those which are names of the same. Raises TypeError for others."""
+    given = [value for value in arguments.values() if value is not None]
+    if len(given) != 1:
+        raise TypeError(f"{name}() takes exactly one of {', '.join(arguments)}, but {len(given)} are given")
+    return given[0]
+
+
 def public(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as users call it.
 
@@ -58,7 +66,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         write = None
         if kwargs:
-            write = taken_out(call.__name__, kwargs)
+            write = taken_out(call.__name__, args, kwargs)
             kwargs = {known_name(key, names): value for key, value in kwargs.items()}
         for position, name in tensors:
             argument = args[position] if position < len(args) else kwargs.get(name)

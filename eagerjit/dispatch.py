@@ -162,7 +162,7 @@ class Op:
 
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
-        write = taken_out(self.name, kwargs) if kwargs else None
+        write = taken_out(self.name, args, kwargs) if kwargs else None
         arguments = tuple(map(settled, self.bind(args, kwargs)))
         if self.fitting is not None:
             self.fitting(arguments)

@@ -41,14 +41,21 @@ def _activation(op: Op) -> Any:
 
 relu, silu, mish, selu = map(_activation, (activation.relu, activation.silu, activation.mish, activation.selu))
 leaky_relu, elu, celu = map(_activation, (activation.leaky_relu, activation.elu, activation.celu))
-hardtanh = _activation(activation.hardtanh)
+_limited = _activation(activation.hardtanh)
 hardsigmoid, hardswish = map(_activation, (activation.hardsigmoid, activation.hardswish))
 hardshrink, softshrink, threshold = (_activation(ELEMENTARY[n]) for n in ("hardshrink", "softshrink", "threshold"))
 
 
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """input limited to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
+    return _limited(input, min_val, max_val, inplace=inplace)
+
+
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """input limited to [0, 6]."""
-    return hardtanh(input, 0.0, 6.0, inplace=inplace)
+    return _limited(input, 0.0, 6.0, inplace=inplace)
 
 
 def _written(function: Any) -> Any:
@@ -73,8 +80,15 @@ def rrelu(
     return input.copy_(result) if inplace else result
 
 
-relu_, elu_, celu_, selu_, leaky_relu_ = map(_written, (relu, elu, celu, selu, leaky_relu))
-hardtanh_, threshold_, rrelu_ = map(_written, (hardtanh, threshold, rrelu))
+relu_, celu_, selu_, leaky_relu_ = map(_written, (relu, celu, selu, leaky_relu))
+hardtanh_, threshold_, rrelu_ = map(_written, (_limited, threshold, rrelu))
+
+
+def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    """In-place version of `elu`, with factors of the result and of what is exponentiated."""
+    if scale == 1 and input_scale == 1:
+        return elu(input, alpha, inplace=True)
+    return input.copy_(input.where(input > 0, alpha * (input * input_scale).expm1()) * scale)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:

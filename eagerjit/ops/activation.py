@@ -159,8 +159,6 @@ def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if input.dtype.is_complex:
         raise NotImplementedError(f"hardtanh: clamp is not supported for complex types, got {input.dtype}")
-    if min_val > max_val:
-        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
     low = emit(elementwise.maximum, input, as_dtype(min_val, input.dtype))
     return emit(elementwise.minimum, low, as_dtype(max_val, input.dtype))
 

@@ -203,11 +203,13 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 
 @public
-def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def nan_to_num(
+    input: Tensor, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
     """NaN and infinities replaced; by default with 0 and the largest finite numbers."""
     if not input.dtype.is_floating_point:
         return input.clone()
-    return _nan_to_num.call(input, float(nan), *_limits(input, posinf, neginf))
+    return _nan_to_num.call(input, 0.0 if nan is None else float(nan), *_limits(input, posinf, neginf))
 
 
 def _limits(input: Tensor, posinf: float | None, neginf: float | None) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eagerjit.calling import public
+from eagerjit.calling import named_once, public
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import conditions, counted, searching, views
@@ -153,7 +153,7 @@ _histogram_op = Op("histogram", _histogram, numbers=("low", "high"), differentia
 
 @public
 def histogram(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Histogram:
     """Counts (or sums of weights) per bin: `bins` equal ones over a range, or between the edges given."""
     if not input.dtype.is_floating_point:
@@ -167,8 +167,13 @@ def histogram(
 
 
 @public
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Which elements occur among the test elements; either may be a number."""
+def isin(
+    elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
+    element: Any = None, test_element: Any = None,
+) -> Tensor:  # fmt: skip
+    """Which elements occur among the test elements; either may be a number, then also named in the singular."""
+    elements = named_once("isin", elements=elements, element=element)
+    test_elements = named_once("isin", test_elements=test_elements, test_element=test_element)
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin() received an invalid combination of arguments: one of them must be a Tensor")
     if not isinstance(elements, Tensor):

@@ -178,9 +178,9 @@ def _store(target: Tensor, value: Tensor, converts: bool) -> None:
 # -- writes that are nothing else -------------------------------------------------------------------------------------
 
 
-def _copy(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """src in input's shape and dtype."""
-    return as_dtype(src, input.dtype).expand(input.shape)
+def _copy(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
+    """other in input's shape and dtype."""
+    return as_dtype(other, input.dtype).expand(input.shape)
 
 
 def _fill(input: Tensor, value: Any) -> Tensor:
@@ -191,8 +191,8 @@ def _fill(input: Tensor, value: Any) -> Tensor:
 
 
 _COPY_RULES = (
-    lambda g, out, input, src, non_blocking: g.new_zeros(input.shape),
-    lambda g, out, input, src, non_blocking: g,
+    lambda g, out, input, other, non_blocking: g.new_zeros(input.shape),
+    lambda g, out, input, other, non_blocking: g,
     None,
 )
 _FILL_RULES = (lambda g, out, input, value: g.new_zeros(input.shape), lambda g, out, input, value: g.sum())

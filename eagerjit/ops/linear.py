@@ -135,11 +135,11 @@ def bmm(input: Tensor, mat2: Tensor) -> Plan:
     return _bmm_op.call, (input, mat2)
 
 
-def dot(input: Tensor, other: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Inner product of two vectors."""
-    if input.ndim != 1 or other.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {other.ndim}D tensors")
-    return matmul.call(input, other)
+    if input.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
+    return matmul.call(input, tensor)
 
 
 def _product_alone(product: Tensor, input: Tensor) -> Tensor:

@@ -129,7 +129,7 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
 
 
 @public
-def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """other - alpha * input."""
     return other - (input if type(alpha) is int and alpha == 1 else input * alpha)
 

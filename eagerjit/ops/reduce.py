@@ -234,7 +234,8 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     def found(input: Tensor, dim: int, keepdim: bool) -> ValuesIndices:
         return kind(*both.call(input, dim, keepdim))
 
-    def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Plan:
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False, other: Any = None) -> Plan:
+        dim = dim if other is None else other
         if dim is None:
             return extreme.call, (input,)
         if isinstance(dim, Tensor):

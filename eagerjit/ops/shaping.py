@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import public
+from eagerjit.calling import named_once, public
 from eagerjit.ops import index, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
@@ -25,8 +25,15 @@ def _cut(input: Tensor, dim: int, bounds: list[Any]) -> tuple[Tensor, ...]:
 
 
 @public
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(
+    input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None,
+    tensor_indices_or_sections: Any = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Views of parts: so many of nearly equal size, or cut before the indices given."""
+    indices_or_sections = named_once(
+        "tensor_split", indices_or_sections=indices_or_sections, indices=indices, sections=sections,
+        tensor_indices_or_sections=tensor_indices_or_sections,
+    )  # fmt: skip
     if input.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = views.dimension(dim, input.ndim)
@@ -44,7 +51,12 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 
 def _splitter(name: str, least: int, axis: int, doc: str) -> Callable[..., Any]:
-    def split(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def split(
+        input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None
+    ) -> tuple[Tensor, ...]:
+        indices_or_sections = named_once(
+            name, indices_or_sections=indices_or_sections, indices=indices, sections=sections
+        )
         if input.ndim < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor "

@@ -35,7 +35,7 @@ def clip_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return self.clamp_(min, max)
 
 
-def subtract_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def subtract_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """In-place version of `sub`."""
     return self.sub_(other, alpha=alpha)
 

@@ -12,9 +12,9 @@ from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
 from eagerjit.tensors.tensor import Tensor
 
 _EXACT = frozenset(
-    "abs absolute ceil conj_physical floor frac neg negative sign sgn trunc fix round nan_to_num float_power heaviside "
-    "isposinf isneginf signbit hardshrink clamp clip clamp_min clamp_max where bitwise_not amax amin argmax argmin max "
-    "min norm vector_norm matrix_norm nuclear_norm logcumsumexp quantile nanquantile histc msort renorm softmax "
+    "ceil conj_physical floor frac neg negative sign sgn trunc fix round nan_to_num float_power heaviside "
+    "isposinf isneginf signbit hardshrink where bitwise_not amax amin argmax argmin "
+    "norm vector_norm matrix_norm nuclear_norm logcumsumexp quantile nanquantile histc msort renorm softmax "
     "log_softmax mm matmul bmm mv dot vdot vecdot inner addmm addmv addbmm baddbmm cross cross_of_namespace "
     "tensordot multi_dot matrix_power gather index_select take take_along_dim masked_select nonzero tril triu diag "
     "scatter scatter_add scatter_reduce index_add index_copy bucketize searchsorted isin multinomial cholesky "
@@ -22,6 +22,7 @@ _EXACT = frozenset(
 )
 """Operations that write no dtype but their result's."""
 
+_LIMITING = frozenset(("clamp", "clamp_min", "clamp_max"))
 _COMPUTED_IN = frozenset("sum nansum prod cumsum cumprod".split())
 """Operations that compute in the dtype of what they write."""
 
@@ -29,7 +30,7 @@ _TRUTHS = frozenset(("all", "any"))
 _JOINS = frozenset("cat concat concatenate stack hstack vstack dstack column_stack".split())
 
 
-def taken_out(name: str, options: dict[str, Any]) -> Callable[[Any], Any] | None:
+def taken_out(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Callable[[Any], Any] | None:
     """What writes the result to where the option `out` says, which is removed; the dtype that it asks for is set."""
     out = options.pop("out", None)
     if out is None:
@@ -39,7 +40,20 @@ def taken_out(name: str, options: dict[str, Any]) -> Callable[[Any], Any] | None
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
     if name in _COMPUTED_IN and not exactly and isinstance(out, Tensor):
         options["dtype"] = out.dtype
+    operands = [x for x in (*arguments, *options.values()) if x is not None]
+    if name == "pow" and operands and type(operands[0]) in (int, float, complex) and operands[0] == 1:
+        return lambda result: write_out(name, result.to(out.dtype), out)  # PyTorch fills it with ones
+    exactly = exactly or _exact_for(name, operands, out)
     return functools.partial(write_out, name, out=out, exactly=exactly)
+
+
+def _exact_for(name: str, operands: list[Any], out: Any) -> bool:
+    """Whether it is for its operands that an operation writes no dtype but its result's."""
+    if name in _LIMITING:
+        return not all(isinstance(x, Tensor) for x in operands)
+    if name != "abs" or not operands or not isinstance(out, Tensor):
+        return False
+    return not operands[0].dtype.is_complex or (out.dtype.is_complex and out.dtype is not operands[0].dtype)
 
 
 def write_out(name: str, result: Any, out: Any, exactly: bool = False, filled: bool = False) -> Any:
@@ -51,6 +65,7 @@ def write_out(name: str, result: Any, out: Any, exactly: bool = False, filled: b
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}(): argument 'out' must be tuple of {len(result)} Tensors")
+        exactly = exactly or name in ("max", "min")
         written = [write_out(name, r, o, exactly) for r, o in zip(result, out, strict=True)]
         return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
     if not isinstance(out, Tensor):

@@ -93,8 +93,15 @@ def number_dtype(value: Any) -> DType:
     raise TypeError(f"unsupported operand: {type(value).__name__}")
 
 
-def result_type(*operands: Any) -> DType:
-    """The dtype of an arithmetic operation on tensors and numbers."""
+_OPERAND_NAMES = frozenset(("tensor", "other", "scalar", "scalar1", "scalar2"))
+
+
+def result_type(*operands: Any, **named: Any) -> DType:
+    """The dtype of an arithmetic operation on tensors and numbers, which may be named as PyTorch names them."""
+    if named:
+        if not named.keys() <= _OPERAND_NAMES:
+            raise TypeError(f"result_type() got an unexpected keyword argument among {', '.join(named)}")
+        operands = (*operands, *named.values())
     ranked: list[DType | None] = [None, None, None]
     for x in operands:
         rank, dtype = (0 if x.ndim else 1, x.dtype) if isinstance(x, Tensor) else (2, number_dtype(x))

@@ -19,6 +19,9 @@ tensordot(x,y.T,1)
 where(x>0,x,y) cat([x,y]) stack([i,i]) gather(x,0,j) index_select(x,0,j[0]) take(x,j) masked_select(x,x>0) nonzero(x)
 tril(x) scatter(x,0,j,y) scatter_add(x,0,j,y) bucketize(x,y[0]) softmax(x,1) complex(x,y) linalg.multi_dot([x,y.T,x])
 linalg.vector_norm(x) linalg.svdvals(x) abs(i) mm(i,i.T) bitwise_not(i) fft.rfft(x) zeros(3) addcmul(x,x,y)
+clamp(x,y) clamp(x,max=y) clamp(x,y,y) clip(i,j) clamp_min(x,y) clamp_max(x,y) clamp_max(i,max=j) clamp_min(x,0)
+max(i) min(x) max(x>0) max(i,j) min(x,y) abs(complex(x,y)) absolute(complex(x,y)) abs(complex(x,y).cdouble())
+pow(1,x) pow(1.0,i) pow(2,x) pow(1,complex(x,y))
 """.split()
 
 
@@ -29,6 +32,7 @@ def _call(m, text, **options):
         "y": m.tensor([[1.0, 2.0, 3.0, 4.0], [0.2, 0.5, 1.0, 2.5], [0.5, 0.75, 0.3, 0.4]]),
         "i": m.tensor([[1, 2, 3, 4], [5, 6, 7, 8], [3, 2, 1, 3]]),
         "j": m.tensor([[0, 1, 2, 0]]),
+        "complex": m.complex,
         "options": options,
     }
     return eval(f"t.{text[:-1]}, **options)", values)

@@ -69,6 +69,47 @@ def test_jitted_ldexp() -> None:
     assert eagerjit.jit(lambda x, k: x.ldexp(k))(x, k).equal(x.ldexp(k))
 
 
+NAMED: tuple[Callable[[Any], Any], ...] = (
+    lambda t: t.nan_to_num(t.tensor([float("nan"), float("inf")]), nan=None, posinf=1.0),
+    *(lambda t, limits=limits: t.linalg.pinv(t.tensor([[2.0, 1.0], [1.0, 4.0]]).double(), *limits)
+      for limits in ((1e-3,), (1e-3, True), (0.9,))),
+    *(lambda t, limits=limits: t.linalg.matrix_rank(t.tensor([[2.0, 1.0], [1.0, 4.0]]), *limits)
+      for limits in ((3.0,), (1e-3, True), (3.0, True))),
+    lambda t: t.round_(t.tensor([15.0, 26.0]), decimals=-1),
+    *(lambda t, name=name: (getattr(t, name)(t.tensor([1.0, 3.0]), other=t.tensor([2.0, 2.0])),
+                            getattr(t.tensor([1.0, 3.0]), name)(other=t.tensor(2.0))) for name in ("max", "min")),
+    lambda t: tuple(t.tensor([1.0, 2.0]).histogram()),
+    lambda t: t.tensor_split(t.arange(4), indices=[1]) + t.arange(4).tensor_split(sections=2),
+    lambda t: t.tensor_split(t.arange(4), tensor_indices_or_sections=t.tensor([1, 3])),
+    lambda t: t.tensor_split(t.arange(4)),
+    lambda t: t.tensor_split(t.arange(4), 2, sections=2),
+    *(lambda t, name=name, parts=parts: getattr(t, name)(t.arange(16).reshape(2, 2, 4), **parts)
+      for name in ("hsplit", "vsplit", "dsplit") for parts in ({"sections": 2}, {"indices": [1]})),
+    lambda t: t.isin(t.tensor([1.0, 2.0]), test_element=1.0),
+    lambda t: t.isin(element=1.0, test_elements=t.tensor([1.0])),
+    lambda t: t.isin(t.tensor([1.0])),
+    lambda t: str(t.result_type(t.tensor([1]), other=3.0)),
+    lambda t: str(t.result_type(scalar=1.0, tensor=t.tensor([1]))),
+    lambda t: str(t.result_type(scalar1=1, scalar2=True)),
+    lambda t: t.result_type(t.tensor([1]), second=True),
+    lambda t: t.dot(t.tensor([2.0]), tensor=t.tensor([3.0])),
+    lambda t: t.ones(2).copy_(other=t.zeros(2)),
+    lambda t: t.rsub(t.ones(2), 1, 2),
+    lambda t: t.ones(2).subtract_(1, 2),
+    lambda t: t.nn.functional.elu_(t.tensor([-1.0, 2.0]), 1.0, 2.0),
+    lambda t: t.nn.functional.elu_(t.tensor([-1.0, 2.0]), 0.5, 2.0, 3.0),
+    lambda t: t.nn.functional.elu_(t.tensor([-1.0, 2.0]), alpha=0.5),
+    lambda t: t.nn.functional.hardtanh_(t.tensor([2.0]), 3.0, 1.0),
+    lambda t: t.nn.functional.hardtanh(t.tensor([2.0]), 3.0, 1.0),
+    lambda t: t.nn.functional.hardtanh(t.tensor([2.0]), 3.0, 1.0, inplace=True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(NAMED)))
+def test_names_and_positions(number: int) -> None:
+    agree(NAMED[number])
+
+
 KEYS: tuple[Any, ...] = (
     (..., ...), (..., 0, ...), (0, ..., ...), (0, ..., ..., 0), (0, ..., 0, ...), (..., ..., None), (..., ..., 0),
     (..., slice(0, 1), ...), (0, 0, ..., ...), (0, 0, ..., 0, ...), (..., [0, 1], ..., ...), (None, ..., ...),
