@@ -181,7 +181,17 @@ ihfft, ihfft2, ihfftn = _define("ihfft", _real_transform, True, "Half of the Her
 # -- frequencies ------------------------------------------------------------------------------------------------------
 
 
-def _frequencies(array: np.ndarray, dtype: Any, requires_grad: bool, out: Tensor | None) -> Tensor:
+def _counted_to_both_sides(n: int) -> np.ndarray:
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    return np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
+
+
+def _frequencies(
+    counts: np.ndarray, n: int, d: float, dtype: Any, requires_grad: bool, out: Tensor | None
+) -> Tensor:
+    with np.errstate(divide="ignore", invalid="ignore"):  # of no values, or of values at distance 0
+        array = counts * np.divide(1.0, n * d)
     wanted = dtype or (Defaults.dtype if out is None else out.dtype)
     if not wanted.is_differentiable:
         raise RuntimeError("fftfreq requires a floating point or complex dtype")
@@ -194,7 +204,7 @@ def fftfreq(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """The frequencies of a spectrum of n values of a signal sampled at distances d."""
-    return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad, out)
+    return _frequencies(_counted_to_both_sides(n), n, d, dtype, requires_grad, out)
 
 
 def rfftfreq(
@@ -202,7 +212,7 @@ def rfftfreq(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """The frequencies of half a spectrum of a real signal of n values sampled at distances d."""
-    return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad, out)
+    return _frequencies(np.arange(n // 2 + 1), n, d, dtype, requires_grad, out)
 
 
 def _shifted(input: Tensor, dim: Any, back: bool) -> Tensor:

@@ -17,6 +17,7 @@ from eagerjit.distributions.distribution import (
     precision,
     uniform_like,
 )
+from eagerjit.tensors.from_data import as_tensor
 from eagerjit.tensors.tensor import Tensor
 
 _EULER = 0.57721566490153286060
@@ -172,10 +173,12 @@ class Gumbel(_LocationScale):
         y = -self._standardized(value)
         return y - y.exp() - self.scale.log()
 
-    def cdf(self, value: Tensor) -> Tensor:
+    def cdf(self, value: Any) -> Tensor:
+        value = value if isinstance(value, Tensor) else as_tensor(value, dtype=self.loc.dtype)
         return (-(-self._standardized(value)).exp()).exp()
 
-    def icdf(self, value: Tensor) -> Tensor:
+    def icdf(self, value: Any) -> Tensor:
+        value = value if isinstance(value, Tensor) else as_tensor(value, dtype=self.loc.dtype)
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Tensor:
@@ -316,6 +319,9 @@ class Half(Distribution):
 
     def entropy(self) -> Tensor:
         return self._whole.entropy() - math.log(2)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
 
 class HalfNormal(Half):

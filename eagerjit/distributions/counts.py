@@ -83,7 +83,8 @@ class Poisson(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return value.xlogy(self.rate) - self.rate - (value + 1).lgamma()
+        rate, value = broadcast_all(self.rate, value)
+        return value.xlogy(rate) - rate - (value + 1).lgamma()
 
 
 class Binomial(Weighted):

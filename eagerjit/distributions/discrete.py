@@ -227,9 +227,6 @@ class OneHotCategorical(Distribution):
         values = creation.eye(count, dtype=self.probs.dtype).view((count,) + (1,) * len(self.batch_shape) + (count,))
         return values.expand((count, *self.batch_shape, count)) if expand else values
 
-    def __repr__(self) -> str:
-        return repr(self._categorical).replace("Categorical", type(self).__name__, 1)
-
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """OneHotCategorical whose samples pass gradients on to the probabilities."""

@@ -49,7 +49,8 @@ class Gamma(ExponentialFamily):
         value = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         return value.clamp(min=smallest(value.dtype))
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Any) -> Tensor:
+        value = creation.as_tensor(value, dtype=self.rate.dtype)
         self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - a.lgamma()
@@ -83,9 +84,6 @@ class Chi2(Gamma):
     def _check_parameters(self) -> None:
         if not (self.df > 0).all():
             raise ValueError(f"Expected parameter df of distribution {self!r} to be positive, but found\n{self.df}")
-
-    def __repr__(self) -> str:
-        return f"Chi2(df: {self.df if self.df.numel() == 1 else self.df.size()})"
 
 
 class StudentT(Distribution):

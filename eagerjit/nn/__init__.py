@@ -17,6 +17,7 @@ _MODULES = {
     "InstanceNorm3d LocalResponseNorm SyncBatchNorm",
     "convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     "containers": "ModuleDict ModuleList Sequential",
+    "cross_map": "CrossMapLRN2d",
     "distances": "CosineSimilarity PairwiseDistance",
     "dropouts": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
     "embeddings": "Embedding EmbeddingBag",

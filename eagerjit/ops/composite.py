@@ -29,6 +29,8 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
             dims.append(added + i)
         elif d != old[added + i]:
             raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(old)}}}.")
+    if not shape:
+        return input.sum()
     if not dims:
         return input
     total = sum_.call(input, tuple(dims), True)

@@ -100,6 +100,8 @@ def _gather(input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -
     d = views.dimension(dim, input.ndim)
     if input.ndim == 0 or index.ndim == 0:
         return _gather(input.reshape(-1), 0, index.reshape(-1)).view(index.shape)
+    if index.ndim != input.ndim and index.numel() == 0:
+        return input.new_zeros(index.shape)
     return emit(indexing.gather, input, as_dtype(index, dtypes.int64), dim=d)
 
 
@@ -133,6 +135,8 @@ def _scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         raise RuntimeError("scatter_add(): Expected self.dtype to be equal to src.dtype")
     if input.ndim == 0 or index.ndim == 0:
         return _scatter_add(input.reshape(1), 0, index.reshape(-1), src.reshape(-1)).view(input.shape)
+    if index.ndim != input.ndim and index.numel() == 0:
+        return emit(elementwise.cast, input, dtype=input.dtype)
     if src.shape != index.shape:
         src = src[tuple(slice(0, n) for n in index.shape)]
     return emit(indexing.scatter_add, input, as_dtype(index, dtypes.int64), src, dim=d)

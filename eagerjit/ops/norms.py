@@ -135,6 +135,8 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
         raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
     if p in (None, 2, -2):
         values = _singular_values("cond", A)
+        if values.shape[-1] == 0:
+            return values.new_zeros(values.shape[:-1])
         large, small = values[..., 0], values[..., -1]
         return small / large if p == -2 else large / small
     if A.shape[-1] != A.shape[-2]:

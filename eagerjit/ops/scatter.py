@@ -89,13 +89,13 @@ def _prepared(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tu
         raise RuntimeError(
             f"{name}(): Expected self.dtype to be equal to src.dtype, but got {input.dtype} and {src.dtype}"
         )
+    if index.numel() == 0:
+        return d, input, index, src
     if max(index.ndim, 1) != max(input.ndim, 1):
         raise RuntimeError(
             f"Index tensor must have the same number of dimensions as self tensor: {name}() got {index.ndim} and "
             f"{input.ndim}"
         )
-    if index.numel() == 0:
-        return d, input, index, src
     index, src = (x.reshape(1) if x.ndim == 0 else x for x in (index, src))
     base = input.reshape(1) if input.ndim == 0 else input
     if src.ndim != index.ndim:

@@ -32,6 +32,26 @@ CALLS: tuple[Callable[[Any], Any], ...] = (
     lambda t: t.linspace(t.tensor(1j), t.tensor(1.0), 3),
 )  # fmt: skip
 
+CALLS += (
+    *(lambda t, n=n: (t.fft.fftfreq(n), t.fft.rfftfreq(n)) for n in (0, 1, 7, 8)),
+    *(lambda t, n=n: t.fft.fftfreq(n, 0) for n in (-1, 0, 3)),
+    lambda t: t.fft.rfftfreq(3, 0.0),
+    *(lambda t, shape=shape, p=p: t.linalg.cond(t.ones(shape), p)
+      for shape in ((0, 3), (3, 0), (0, 0), (2, 0, 3), (0, 3, 3)) for p in (None, 2, -2, "fro")),
+    *(lambda t, dtype=dtype: t.tensor(1, dtype=getattr(t, dtype)).sum_to_size([]) for dtype in ("int16", "bool")),
+    *(lambda t, name=name, dim=dim, rest=rest: getattr(t.ones(2, 2), name)(
+          dim, t.zeros(0, dtype=t.int64), *rest(t))
+      for dim in (1, 5) for name, rest in (
+          ("gather", lambda t: ()), ("scatter", lambda t: (1.0,)), ("scatter", lambda t: (t.ones(3),)),
+          ("scatter_", lambda t: (1.0,)), ("scatter_", lambda t: (t.ones(2, 2),)),
+          ("scatter_add", lambda t: (t.ones(2, 2),)), ("scatter_reduce", lambda t: (t.ones(2, 2), "sum")))),
+    lambda t: t.ones(2, 2).gather(1, t.zeros(0, 3, 4, dtype=t.int64)),
+    *(lambda t, size=size, n=n: t.nn.CrossMapLRN2d(size, 0.02, 0.5, 2)(t.arange(4.0 * n).reshape(1, n, 2, 2))
+      for size in (1, 2, 3, 5) for n in (1, 2, 4, 9)),
+    lambda t: t.nn.CrossMapLRN2d(3)(t.ones(2, 3)),
+    lambda t: repr(t.nn.CrossMapLRN2d(3)),
+)  # fmt: skip
+
 
 @pytest.mark.parametrize("number", range(len(CALLS)))
 def test_calls(number: int) -> None:
@@ -108,6 +128,35 @@ NAMED: tuple[Callable[[Any], Any], ...] = (
 @pytest.mark.parametrize("number", range(len(NAMED)))
 def test_names_and_positions(number: int) -> None:
     agree(NAMED[number])
+
+
+OF_NUMBERS: tuple[Callable[[Any], Any], ...] = (
+    lambda d: d.Gamma(1.0, 1.0).log_prob(1.0),
+    lambda d: d.Gamma(1.0, 1.0).log_prob(-1.0),
+    lambda d: d.Chi2(2.0).log_prob(1),
+    lambda d: d.Gumbel(0.0, 1.0).cdf(1.0),
+    lambda d: d.Gumbel(0.0, 1.0).log_prob(1.0),
+    lambda d: d.Gumbel(0.0, 1.0).icdf(0.5),
+    lambda d: d.Poisson(2.0, validate_args=False).log_prob(1.0),
+    lambda d: d.Poisson(2.0).log_prob(1.0),
+)
+
+
+@pytest.mark.parametrize("number", range(len(OF_NUMBERS)))
+def test_distributions_of_numbers(number: int) -> None:
+    agree(lambda t: OF_NUMBERS[number](t.distributions))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+@pytest.mark.parametrize(
+    "name", ["HalfNormal", "HalfCauchy", "Chi2", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Gamma"]
+)
+def test_distributions_shown(name: str, shape: tuple[int, ...]) -> None:
+    def shown(t: Any) -> str:
+        ones = t.ones(shape if "Hot" not in name else (*shape, 2))
+        return repr(getattr(t.distributions, name)(*(ones,) * (1 + (name == "Gamma"))))
+
+    assert shown(eagerjit) == shown(torch)
 
 
 KEYS: tuple[Any, ...] = (
