@@ -98,10 +98,7 @@ def extent(input: Tensor, dim: Any) -> Any:
 
 
 def _extent_of(shape: Any, dim: Any) -> Any:
-    count: Any = 1
-    for axis in axes_of(dim, len(shape)):
-        count = count * shape[axis]
-    return count
+    return math.prod(shape[axis] for axis in axes_of(dim, len(shape)))
 
 
 mean = Op(
@@ -111,8 +108,8 @@ mean = Op(
         lambda g, out, input, dim, keepdim, dtype: (
             _kept_of(g, input.shape, dim, keepdim) / _extent_of(input.shape, dim)
         ).expand(input.shape),
-    )
-    + (None,) * 3,
+        *(None,) * 3,
+    ),
 )
 
 
@@ -177,7 +174,7 @@ amin = _extreme("amin", reductions.amin)
 def _truth(name: str, primitive: Primitive, doc: str) -> Op:
     def body(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         x = input if input.dtype is dtypes.bool_ else emit(elementwise.ne, input, as_dtype(0, input.dtype))
-        none = isinstance(dim, (tuple, list)) and not dim  # unlike in sums, where no dimensions are all
+        none = dim in ((), [])  # unlike in sums, where no dimensions are all
         out = emit(elementwise.cast, x, dtype=x.dtype) if none else reduce(primitive, x, dim, keepdim)
         return as_dtype(out, dtypes.uint8) if input.dtype is dtypes.uint8 else out
 
