@@ -218,19 +218,6 @@ def is_floating_point(input: Tensor) -> Any:
     return input.dtype.is_floating_point
 
 
-def _functional(name: str) -> Any:
-    """A function of the namespace that is defined with the networks' functions."""
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        from eagerjit.nn import functional
-
-        return getattr(functional, name)(*args, **kwargs)
-
-    function.__name__ = name
-    function.__doc__ = f"See `nn.functional.{name}`."
-    return function
-
-
 _functions: dict[str, Any] = {**methods.OPS, **methods.FUNCTIONS}
 for _name in ("take_rows", "add_rows", "put_rows", "replace_slice", "div_trunc"):
     _functions.pop(_name)
@@ -246,8 +233,7 @@ for _module, _names in {
 _functions.update(
     cat=index.cat.call, concat=index.cat.call, concatenate=index.cat.call, relu=activation.relu.call,
     addmm=linear.addmm.call,
-    asarray=from_data.asarray, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
-    embedding=_functional("embedding"), softplus=activation.softplus.call,
+    asarray=from_data.asarray, softplus=activation.softplus.call,
 )  # fmt: skip
 _functions.update(places.FUNCTIONS)
 _functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})

@@ -112,13 +112,15 @@ FUNCTIONS = {
     "bartlett_window blackman_window kaiser_window",
     "eagerjit.tensors.limits": "finfo iinfo memory_format contiguous_format preserve_format channels_last "
     "channels_last_3d",
-    "eagerjit.nn.functional": "alpha_dropout batch_norm bilinear binary_cross_entropy_with_logits ctc_loss "
-    "cosine_embedding_loss cosine_similarity embedding_bag feature_alpha_dropout group_norm hinge_embedding_loss "
-    "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
-    "threshold_ triplet_margin_loss",
-    "eagerjit.nn.namespace_functions": "adaptive_max_pool1d affine_grid_generator alpha_dropout_ constant_pad_nd "
-    "dropout_ feature_alpha_dropout_ grid_sampler grid_sampler_2d grid_sampler_3d gru_cell lstm_cell rnn_relu_cell "
+    "eagerjit.nn.functional": "bilinear cosine_similarity pairwise_distance rms_norm rrelu celu celu_ selu selu_ "
+    "threshold_",
+    "eagerjit.nn.namespace_functions": "adaptive_max_pool1d affine_grid_generator alpha_dropout alpha_dropout_ "
+    "batch_norm constant_pad_nd dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ grid_sampler "
+    "grid_sampler_2d grid_sampler_3d group_norm gru_cell instance_norm layer_norm lstm_cell rnn_relu_cell "
     "rnn_tanh_cell rrelu_",
+    "eagerjit.nn.namespace_losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss "
+    "hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss",
+    "eagerjit.nn.namespace_tables": "embedding embedding_bag",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
     "eagerjit.tensors.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",

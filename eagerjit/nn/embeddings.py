@@ -110,7 +110,7 @@ def _renormalised(
 # -- bags -------------------------------------------------------------------------------------------------------------
 
 
-def _bag_numbers(count: Any, offsets: Tensor, include_last_offset: bool) -> tuple[Tensor, Any]:
+def bag_numbers(count: Any, offsets: Tensor, include_last_offset: bool) -> tuple[Tensor, Any]:
     """(the bag of every element, the number of bags)."""
     starts = offsets[:-1] if include_last_offset else offsets
     bags = starts.shape[0]
@@ -172,7 +172,7 @@ def embedding_bag(
         if mode != "max":
             rows = _looked_up(weight, input, padding, scale_grad_by_freq, "RuntimeError", sparse)
             return _flat_bags(rows, input, offsets, mode, per_sample_weights, include_last_offset, padding)
-        numbers, valid = _padded_bags(input, offsets, include_last_offset, padding)
+        numbers, valid = padded_bags(input, offsets, include_last_offset, padding)
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
     rows = _looked_up(weight, numbers, padding, scale_grad_by_freq, "RuntimeError", sparse)
@@ -185,7 +185,7 @@ def _flat_bags(
     padding: int | None,
 ) -> Tensor:  # fmt: skip
     """Rows (elements, features) added up by bag."""
-    bag, bags = _bag_numbers(input.shape[0], offsets, include_last_offset)
+    bag, bags = bag_numbers(input.shape[0], offsets, include_last_offset)
     rows = rows if scales is None else rows * scales.unsqueeze(-1)
     valid = (input != (-1 if padding is None else padding)).to(rows.dtype)
     rows = rows if padding is None else rows * valid.unsqueeze(-1)
@@ -196,7 +196,7 @@ def _flat_bags(
     return total / counts.clamp(min=1.0).unsqueeze(-1)
 
 
-def _padded_bags(
+def padded_bags(
     input: Tensor, offsets: Tensor, include_last_offset: bool, padding: int | None
 ) -> tuple[Tensor, Tensor]:
     """(numbers (bags, longest), which of them there are)."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.nn import batch, dropouts
 from eagerjit.nn.activation_functions import rrelu
-from eagerjit.nn.dropouts import alpha_dropout, dropout, feature_alpha_dropout
-from eagerjit.ops import adaptive
+from eagerjit.ops import adaptive, normalization
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.padding import pad as padded
 from eagerjit.ops.sampling import affine_grid, grid_sample
@@ -82,25 +82,72 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     return padded(input, pad, "constant", value)
 
 
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    training: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    """`nn.functional.batch_norm`; there is no other way to compute it that could be enabled."""
+    return batch.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    """`nn.functional.instance_norm`; there is no other way to compute it that could be enabled."""
+    return batch.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Tensor:  # fmt: skip
+    """`nn.functional.layer_norm`; there is no other way to compute it that could be enabled."""
+    return normalization.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    """`nn.functional.group_norm`; there is no other way to compute it that could be enabled."""
+    return batch.group_norm(input, num_groups, weight, bias, eps)
+
+
 def _checked(p: float) -> float:
     if not 0.0 <= p <= 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     return p
 
 
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.dropout`."""
+    return dropouts.dropout(input, _checked(p), train)
+
+
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.alpha_dropout`."""
+    return dropouts.alpha_dropout(input, _checked(p), train)
+
+
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.feature_alpha_dropout`."""
+    return dropouts.feature_alpha_dropout(input, _checked(p), train)
+
+
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`dropout` in place."""
-    return dropout(input, _checked(p), train, True)
+    return dropouts.dropout(input, _checked(p), train, True)
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout` in place."""
-    return alpha_dropout(input, _checked(p), train, True)
+    return dropouts.alpha_dropout(input, _checked(p), train, True)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_alpha_dropout` in place."""
-    return feature_alpha_dropout(input, _checked(p), train, True)
+    return dropouts.feature_alpha_dropout(input, _checked(p), train, True)
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
