@@ -278,6 +278,8 @@ def _answer(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None
     from eagerjit.sparse.handlers import HANDLERS
 
     name = func.__name__
+    if name == "__set__":
+        return _assign(func, *args)
     if name == "__get__":
         name = next(n for n, value in vars(Tensor).items() if value is func.__self__)
     handler = HANDLERS.get(name)
@@ -285,6 +287,19 @@ def _answer(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None
         given = next(a for a in overriding.overloaded([*args, *(kwargs or {}).values()]) if isinstance(a, SparseTensor))
         raise unsupported(name, given)
     return handler(*args, **(kwargs or {}))
+
+
+def _assign(setter: Any, tensor: Tensor, value: SparseTensor) -> None:
+    """Give a dense tensor a sparse gradient."""
+    if setter.__self__ is not Tensor.grad:  # type: ignore[attr-defined]
+        raise unsupported("__set__", value)
+    if state.tracer is not None:
+        refuse_subclass(value)
+    before = mode.set_plain(True)
+    try:
+        setter(tensor, value)
+    finally:
+        mode.set_plain(before)
 
 
 def unsupported(name: str, tensor: SparseTensor) -> NotImplementedError:

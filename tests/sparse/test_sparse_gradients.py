@@ -145,6 +145,44 @@ def test_tables(layer: str) -> None:
     compare(lambda t: trained(t, layer, "SparseAdam"))
 
 
+def assigned(t: Any, optimizer: str) -> Any:
+    """A leaf after steps with a sparse gradient that was assigned, not computed."""
+    weight = t.arange(6.0).reshape(3, 2).requires_grad_()
+    given = t.sparse_coo_tensor(t.tensor([[2, 0]]), t.tensor([[1.0, 2.0], [3.0, 4.0]]), (3, 2))
+    found = OPTIMIZERS[optimizer](t.optim, [weight])
+    for _ in range(3):
+        weight.grad = given
+        assert weight.grad is given
+        found.step()
+    return weight
+
+
+@pytest.mark.parametrize("optimizer", ["SparseAdam", "Adagrad", "descent"])
+def test_gradients_that_are_assigned(optimizer: str) -> None:
+    compare(lambda t: assigned(t, optimizer))
+
+
+def test_gradients_that_do_not_fit_are_refused() -> None:
+    def assign(t: Any, given: Any) -> None:
+        t.ones(3, requires_grad=True).grad = given.to_sparse()
+
+    compare(lambda t: assign(t, t.ones(2)))
+    compare(lambda t: assign(t, t.ones(3, dtype=t.float64)))
+
+
+def test_compiled_functions_that_assign_sparse_gradients_run_eagerly() -> None:
+    leaf, given = eagerjit.ones(2, requires_grad=True), eagerjit.ones(2).to_sparse()
+
+    @eagerjit.jit
+    def assign(x: Any) -> Any:
+        leaf.grad = given
+        return x + 1.0
+
+    with pytest.warns(UserWarning):
+        assign(eagerjit.ones(2))
+    assert leaf.grad is given
+
+
 def test_sparse_and_dense_gradients_of_one_table() -> None:
     def run(t: Any) -> Any:
         w = t.arange(10.0).reshape(5, 2).requires_grad_()
