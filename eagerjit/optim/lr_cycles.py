@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eagerjit.optim.lr_scheduler import LRScheduler, _plain, _set_rate, _warn_of_epoch, refuse_trace
+from eagerjit.optim.lr_scheduler import LRScheduler, _set_rate, _warn_of_epoch, refuse_trace, saved_function
 from eagerjit.optim.optimizer import Optimizer
 
 
@@ -21,25 +21,32 @@ def _per_group(optimizer: Optimizer, name: str, value: Any) -> list[float]:
     return list(value)
 
 
-class _Momentum:
-    """The momentum of groups: an option of that name, or the first beta."""
+class _Cycle(LRScheduler):
+    """A schedule that moves the momentum of groups too: an option of that name, or the first beta."""
 
-    def __init__(self, optimizer: Optimizer):
-        self.optimizer = optimizer
+    use_beta1: bool
+
+    def _begin(self, optimizer: Optimizer, base_momentum: Any, max_momentum: Any, last_epoch: int) -> None:
+        """Start at the greatest momentum, unless a schedule goes on."""
         if not any(name in optimizer.defaults for name in ("momentum", "betas")):
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-        self.betas = "betas" in optimizer.defaults
+        self.use_beta1 = "betas" in optimizer.defaults
+        if last_epoch != -1:
+            return
+        self._set_momenta(optimizer, max_momentum)
+        for group, most, least in zip(optimizer.param_groups, max_momentum, base_momentum, strict=True):
+            group.update(max_momentum=most, base_momentum=least)
 
-    def set(self, values: Sequence[float]) -> None:
+    def _set_momenta(self, optimizer: Optimizer, values: Sequence[float]) -> None:
         """Make these the groups' momenta."""
-        for group, value in zip(self.optimizer.param_groups, values, strict=True):
-            if self.betas:
+        for group, value in zip(optimizer.param_groups, values, strict=True):
+            if self.use_beta1:
                 group["betas"] = (value, *group["betas"][1:])
             else:
                 group["momentum"] = value
 
 
-class OneCycleLR(LRScheduler):
+class OneCycleLR(_Cycle):
     """Up to max_lr, then down to a final rate, and momentum the other way (Smith and Topin 2019)."""
 
     def __init__(
@@ -71,17 +78,10 @@ class OneCycleLR(LRScheduler):
                 group.update(initial_lr=first, max_lr=peak, min_lr=first / final_div_factor)
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._momentum = _Momentum(optimizer)
-            if last_epoch == -1:
-                high = _per_group(optimizer, "max_momentum", max_momentum)
-                low = _per_group(optimizer, "base_momentum", base_momentum)
-                self._momentum.set(high)
-                for group, most, least in zip(optimizer.param_groups, high, low, strict=True):
-                    group.update(max_momentum=most, base_momentum=least)
+            high = _per_group(optimizer, "max_momentum", max_momentum)
+            low = _per_group(optimizer, "base_momentum", base_momentum)
+            self._begin(optimizer, low, high, last_epoch)
         super().__init__(optimizer, last_epoch)
-
-    def _hidden(self) -> tuple[str, ...]:
-        return ("optimizer", "_momentum")
 
     def get_lr(self) -> list[float]:
         """The rates on the way up or down; sets the momenta."""
@@ -90,15 +90,15 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         start = 0.0
         for index, phase in enumerate(self._schedule_phases):
-            if step <= phase[0] or index == len(self._schedule_phases) - 1:
-                done = (step - start) / (phase[0] - start)
+            if step <= phase["end_step"] or index == len(self._schedule_phases) - 1:
+                done = (step - start) / (phase["end_step"] - start)
                 break
-            start = phase[0]
-        _, first, last, momentum_first, momentum_last = phase
+            start = phase["end_step"]
         groups = self.optimizer.param_groups
         if self.cycle_momentum:
-            self._momentum.set([self._annealed(g[momentum_first], g[momentum_last], done) for g in groups])
-        return [self._annealed(g[first], g[last], done) for g in groups]
+            ends = [(g[phase["start_momentum"]], g[phase["end_momentum"]]) for g in groups]
+            self._set_momenta(self.optimizer, [self._annealed(*pair, done) for pair in ends])
+        return [self._annealed(g[phase["start_lr"]], g[phase["end_lr"]], done) for g in groups]
 
     def _annealed(self, start: float, end: float, done: float) -> float:
         if self._anneal_func_type == "linear":
@@ -106,17 +106,20 @@ class OneCycleLR(LRScheduler):
         return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
 
 
-def _phases(total: int, share: float, three: bool) -> list[tuple[float, str, str, str, str]]:
-    """(last step, rate at the start, at the end, momentum at the start, at the end) of each phase."""
-    up = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
-    if not three:
-        return [(share * total - 1, *up), (total - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
-    down = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
-    rest = ("initial_lr", "min_lr", "max_momentum", "max_momentum")
-    return [(share * total - 1, *up), (2 * share * total - 2, *down), (total - 1, *rest)]
+_PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
 
-class CyclicLR(LRScheduler):
+def _phases(total: int, share: float, three: bool) -> list[dict[str, Any]]:
+    """What the rate and the momentum are called at both ends of each phase, and its last step."""
+    up = (share * total - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+    phases: tuple[tuple[Any, ...], ...] = (up, (total - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"))
+    if three:
+        down = (2 * share * total - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
+        phases = (up, down, (total - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"))
+    return [dict(zip(_PHASE, phase, strict=True)) for phase in phases]
+
+
+class CyclicLR(_Cycle):
     """Up and down between base_lr and max_lr, in triangles that may shrink (Smith 2017)."""
 
     def __init__(
@@ -141,20 +144,23 @@ class CyclicLR(LRScheduler):
         cyclic = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self.scale_mode, self.cycle_momentum = cyclic, cycle_momentum
         if cycle_momentum:
-            self._momentum = _Momentum(optimizer)
             self.base_momentums = _per_group(optimizer, "base_momentum", base_momentum)
             self.max_momentums = _per_group(optimizer, "max_momentum", max_momentum)
-            if last_epoch == -1:
-                self._momentum.set(self.max_momentums)
-                for group, most, least in zip(
-                    optimizer.param_groups, self.max_momentums, self.base_momentums, strict=True
-                ):
-                    group.update(max_momentum=most, base_momentum=least)
+            self._begin(optimizer, self.base_momentums, self.max_momentums, last_epoch)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lows
 
-    def _hidden(self) -> tuple[str, ...]:
-        return ("optimizer", "_momentum", "_scale_fn_custom")
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer; of a scaling function of one's own the attributes, if it is an object."""
+        saved = super().state_dict()
+        custom = saved.pop("_scale_fn_custom")
+        return {**saved, "_scale_fn_custom": None if custom is None else saved_function(custom)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state."""
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+        if (custom := state_dict.get("_scale_fn_custom")) is not None:
+            self._scale_fn_custom.__dict__.update(custom)
 
     def scale_fn(self, x: float) -> float:
         """How high the triangle of a cycle is, or the line at a step."""
@@ -172,7 +178,7 @@ class CyclicLR(LRScheduler):
         scale = height * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             pairs = zip(self.base_momentums, self.max_momentums, strict=True)
-            self._momentum.set([high - (high - low) * scale for low, high in pairs])
+            self._set_momenta(self.optimizer, [high - (high - low) * scale for low, high in pairs])
         return [low + (high - low) * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
 
@@ -242,6 +248,8 @@ class ChainedScheduler(SequentialLR):
             raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
         optimizer = optimizer or schedulers[0].optimizer
         for index, scheduler in enumerate(schedulers):
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(f"ChainedScheduler does not support `ReduceLROnPlateau` scheduler: index {index}")
             if scheduler.optimizer is not optimizer:
                 raise ValueError(
                     f"ChainedScheduler expects all schedulers to belong to the same optimizer: index {index}"
@@ -305,7 +313,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def _reduce_lr(self, epoch: int) -> None:
         for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
-            old = _plain(group["lr"])
+            old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
                 _set_rate(group, new)

@@ -11,6 +11,7 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
 from eagerjit.optim.optimizer import Optimizer
@@ -39,7 +40,7 @@ class LRScheduler:
         self.optimizer = optimizer
         for index, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", _plain(group["lr"]))
+                group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{index}] when resuming scheduler with "
@@ -47,11 +48,12 @@ class LRScheduler:
                     "checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a "
                     "fresh training run (not recommended)"
                 )
-        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs: list[float] = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._step_count = 0
         self._is_initial = True
         self._last_lr: list[float] = []
+        self._get_lr_called_within_step = False  # PyTorch's states have it
         self.step()
         self._is_initial = False
 
@@ -89,15 +91,11 @@ class LRScheduler:
         self._last_lr = self._current()
 
     def _current(self) -> list[float]:
-        return [_plain(group["lr"]) for group in self.optimizer.param_groups]
-
-    def _hidden(self) -> tuple[str, ...]:
-        """Attributes that are not saved."""
-        return ("optimizer",)
+        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions."""
-        return {k: v for k, v in self.__dict__.items() if k not in self._hidden()}
+        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state."""
@@ -115,8 +113,14 @@ def _set_rate(group: dict[str, Any], rate: Any) -> None:
         group["lr"] = float(rate)
 
 
-def _plain(rate: Any) -> float:
-    return rate.item() if isinstance(rate, Tensor) else rate
+def _copied(rate: Any) -> Any:
+    """A rate that stays what it is when a tensor's is set."""
+    return rate.clone() if isinstance(rate, Tensor) else rate
+
+
+def saved_function(function: Any) -> dict[str, Any] | None:
+    """The attributes of an object that is called, None for a plain function."""
+    return None if isinstance(function, FunctionType) else dict(function.__dict__)
 
 
 class _OfFunctions(LRScheduler):
@@ -132,10 +136,7 @@ class _OfFunctions(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and plain functions."""
-        saved = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
-        plain = type(lambda: None)
-        saved["lr_lambdas"] = [None if isinstance(f, plain) else dict(f.__dict__) for f in self.lr_lambdas]
-        return saved
+        return {**super().state_dict(), "lr_lambdas": [saved_function(f) for f in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state."""
@@ -320,7 +321,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
         if not isinstance(eta_min, (float, int)):
             raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
-        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, float(last_epoch)
+        self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
+        self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -332,12 +334,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         """Go on by a step, or to a place."""
         refuse_trace()
         if epoch is None and self.last_epoch < 0:
-            epoch = 0.0
+            epoch = 0
         if epoch is None:
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
+                self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         elif epoch < 0:
             raise ValueError(f"Expected non-negative epoch, but got {epoch}")
