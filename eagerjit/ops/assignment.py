@@ -26,11 +26,14 @@ from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensors.fitting import fitted
 from eagerjit.tensors.placement import beside
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, storage_of
 
 
 def set_item(input: Tensor, key: Any, value: Any) -> None:
     """input[key] = value, in place."""
+    if key is True:
+        key = None  # a new dimension, of all elements
     key = tuple(map(place_of, key)) if type(key) is tuple else place_of(key)
     if type(key) is Tensor:
         key = beside(key, input)
@@ -44,7 +47,7 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
         if type(value) in (int, float):
             _write_rows(input, key, _assigned(value, input))
             return
-        if type(value) is Tensor and value.ndim < key.ndim + input.ndim:
+        if type(value) is Tensor and value.dtype is input.dtype and value.ndim < key.ndim + input.ndim:
             _write_rows(input, key, value)
             return
     if state.tracer is None and _is_basic(key):
@@ -61,8 +64,22 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
         else:
             base.copy_(_value_for(base, value))
         return
-    indices = integer_indices(tensors, base.shape)
-    index_put(base, indices, value, accumulate=False)
+    keys = [e for e in tensors if isinstance(e, Tensor)]
+    if any(e.ndim for e in keys):  # single integers name a part, which takes values of any dtype
+        check_values(base, keys, value, accumulate=False)
+    index_put(base, integer_indices(tensors, base.shape), value, accumulate=False)
+
+
+def check_values(base: Tensor, keys: list[Tensor], value: Any, accumulate: bool) -> None:
+    """Refuse values of another dtype, but for one number that is written where a single mask holds."""
+    if not isinstance(value, Tensor) or value.dtype is base.dtype:
+        return
+    if not accumulate and len(keys) == 1 and keys[0].dtype is dtypes.bool_ and value.numel() == 1:
+        return
+    raise RuntimeError(
+        f"Index put requires the source and destination dtypes match, got {TYPE_NAMES[base.dtype]} for the "
+        f"destination and {TYPE_NAMES[value.dtype]} for the source."
+    )
 
 
 def _is_same_part(part: Tensor, value: Any) -> bool:

@@ -66,9 +66,7 @@ def _as_index(entry: Any) -> Any:
     if entry is None or entry is Ellipsis or isinstance(entry, (SymbolicInt, np.integer)):
         return entry.item() if isinstance(entry, np.integer) else entry
     if isinstance(entry, Tensor):
-        if entry.dtype.is_floating_point:
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return entry
+        return only_indices(entry)
     if isinstance(entry, str):
         raise TypeError("new(): invalid data type 'str'")
     if isinstance(entry, (list, tuple)) and any(isinstance(e, SymbolicInt) for e in entry):
@@ -90,6 +88,15 @@ def place_of(entry: Any) -> Any:
     tracer = state.tracer
     readable = tracer is None or (tracer.arguments is not None and not tracer.single_example)
     return entry.item() if readable else entry
+
+
+def only_indices(tensor: Tensor, of_parts: bool = True) -> Tensor:
+    """The tensor. Raises IndexError if it is no index; single integers of all dtypes are, where they name parts."""
+    if tensor.dtype in INTEGERS or is_mask(tensor):
+        return tensor
+    if of_parts and not tensor.ndim and not tensor.dtype.is_floating_point and not tensor.dtype.is_complex:
+        return tensor
+    raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
 
 
 def is_mask(entry: Any) -> bool:

@@ -32,6 +32,7 @@ from eagerjit.runtime.entry import install_method
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.tensors import conversion as c
 from eagerjit.tensors import copying, moving, places
+from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.tensor import Tensor
 
@@ -296,7 +297,10 @@ _fill = INPLACE["fill_"].method()
 @method
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """Write values at the positions that the index tensors name, in place; or add them."""
-    filled = list(indices) + [None] * (self.ndim - len(indices))
+    only_tensors(indices)
+    keys = [subscript.only_indices(index, of_parts=False) for index in indices]
+    assignment.check_values(self, keys, values, accumulate)
+    filled = keys + [None] * (self.ndim - len(keys))
     assignment.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)
     return self
 
