@@ -26,6 +26,9 @@ _LIMITING = frozenset(("clamp", "clamp_min", "clamp_max"))
 _COMPUTED_IN = frozenset("sum nansum prod cumsum cumprod".split())
 """Operations that compute in the dtype of what they write."""
 
+_AVERAGES = frozenset(("mean", "nanmean"))
+"""Operations that do so where elements can be converted to it."""
+
 _TRUTHS = frozenset(("all", "any"))
 _JOINS = frozenset("cat concat concatenate stack hstack vstack dstack column_stack".split())
 
@@ -38,7 +41,8 @@ def taken_out(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) ->
     exactly = options.get("dtype") is not None
     if name in ("cumsum", "cumprod") and not exactly and isinstance(out, Tensor) and out.dtype is dtypes.bool_:
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    if name in _COMPUTED_IN and not exactly and isinstance(out, Tensor):
+    given = arguments[0] if arguments else options.get("input")
+    if not exactly and isinstance(out, Tensor) and _computes_in(out.dtype, name, given):
         options["dtype"] = out.dtype
     operands = [x for x in (*arguments, *options.values()) if x is not None]
     if name == "pow" and operands and type(operands[0]) in (int, float, complex) and operands[0] == 1:
@@ -54,6 +58,15 @@ def _exact_for(name: str, operands: list[Any], out: Any) -> bool:
     if name != "abs" or not operands or not isinstance(out, Tensor):
         return False
     return not operands[0].dtype.is_complex or (out.dtype.is_complex and out.dtype is not operands[0].dtype)
+
+
+def _computes_in(dtype: Any, name: str, input: Any) -> bool:
+    """Whether an operation computes in the dtype of what it writes."""
+    if name in _COMPUTED_IN:
+        return True
+    if name not in _AVERAGES or not isinstance(input, Tensor):
+        return False
+    return input.dtype.is_differentiable and can_cast(input.dtype, dtype)
 
 
 def write_out(name: str, result: Any, out: Any, exactly: bool = False, filled: bool = False) -> Any:

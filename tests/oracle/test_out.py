@@ -72,3 +72,16 @@ def test_other_shapes(text):
     dtype = str(_call(torch, text).dtype).removeprefix("torch.")
     for shape in ((0,), (7,), (2, 9)):
         _agree(text, shape, dtype)
+
+
+@pytest.mark.parametrize("source, target", [("bfloat16", "float32"), ("float32", "float64"), ("float32", "complex128")])
+@pytest.mark.parametrize("name", ["mean", "sum", "nanmean"])
+def test_averages_are_rounded_to_what_is_written(name, source, target):
+    if name == "nanmean" and target == "complex128":
+        return
+
+    def written(m):
+        out = m.empty((), dtype=getattr(m, target))
+        return getattr(m, name)(m.tensor([2.0, 2.0, 3.0], dtype=getattr(m, source)), 0, out=out).item()
+
+    assert written(eagerjit) == written(torch)
