@@ -23,7 +23,7 @@ Number = (bool, int, float, complex, SymbolicInt, TracedFloat)
 
 _REAL_ONLY = frozenset(
     "lt le gt ge maximum minimum floor ceil trunc round remainder floordiv fmod atan2 erf erfc erfinv exp2 clamp "
-    "fmax fmin signbit".split()
+    "fmax fmin signbit deg2rad rad2deg".split()
 )
 """Operations that complex numbers have none of."""
 

@@ -28,6 +28,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "margins of no classes": lambda t, x: t.nn.functional.multilabel_margin_loss(x[:0], x[:0].long()),
     "sparse window": lambda t, x: t.signal.windows.hann(3, layout=t.sparse_coo),
     "window without coefficients": lambda t, x: t.signal.windows.general_cosine(3, a=None),
+    "degrees that are complex": lambda t, x: t.deg2rad(t.complex(x, x)),
     "negative count": lambda t, x: t.nonzero_static(x, size=-1),
     "count that is no integer": lambda t, x: t.nonzero_static(x, size=2.5),
 }
