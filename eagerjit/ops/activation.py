@@ -113,8 +113,13 @@ def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input.where(input > 0, alpha * input.expm1())
 
 
+def _exp_below(x: Any) -> Any:
+    """e**x where x < 0, else 1: beyond, where it overflows, its own slope times zero would be NaN."""
+    return x.where(x < 0, 0.0).exp()
+
+
 def _elu_slope(x: Any, alpha: Any) -> Any:
-    return (alpha * x.exp()).where(x < 0, x.new_ones(()).where(x != 0, alpha))  # which has no slope at 0
+    return (alpha * _exp_below(x)).where(x < 0, x.new_ones(()).where(x != 0, alpha))  # which has no slope at 0
 
 
 elu = _activation("elu", _elu, _elu_slope, ("alpha",))
@@ -137,7 +142,7 @@ def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input.where(input > 0.0, alpha * (input / alpha).expm1())
 
 
-celu = _activation("celu", _celu, lambda x, alpha: (x / alpha).exp().where(x < 0, 1.0))
+celu = _activation("celu", _celu, lambda x, alpha: (x.where(x < 0, 0.0) / alpha).exp())
 
 
 def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
