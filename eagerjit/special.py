@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 from eagerjit.calling import public
+from eagerjit.compiler.ops.error_functions import SLOPE
+from eagerjit.dispatch import Op
 from eagerjit.ops import gamma as _gamma
 from eagerjit.ops import numeric as _numeric
 from eagerjit.ops.bessel import BESSEL
-from eagerjit.ops.elementary import ELEMENTARY, define
+from eagerjit.ops.elementary import ELEMENTARY, define, horner
 from eagerjit.ops.normalization import log_softmax, softmax
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.ops.polynomials import POLYNOMIALS
@@ -53,10 +55,53 @@ def _ndtr(input: Tensor) -> Tensor:
 ndtr = ELEMENTARY["ndtr"].call
 
 
-@public
-def ndtri(input: Tensor) -> Tensor:
+_TAIL = math.exp(-2.0)
+"""Areas below it lose digits as 2 * area - 1."""
+
+_NEAR = (
+    (4.05544892305962419923, 31.5251094599893866154, 57.1628192246421288162, 44.0805073893200834700,
+     14.6849561928858024014, 2.18663306850790267539, -0.140256079171354495875, -0.0350424626827848203418,
+     -8.57456785154685413611e-4),
+    (1.0, 15.7799883256466749731, 45.3907635128879210584, 41.3172038254672030440, 15.0425385692907503408,
+     2.50464946208309415979, -0.142182922854787788574, -0.0380806407691578277194, -9.33259480895457427372e-4),
+)  # fmt: skip
+_FAR = (
+    (3.23774891776946035970, 6.91522889068984211695, 3.93881025292474443415, 1.33303460815807542389,
+     0.201485389549179081538, 0.0123716634817820021358, 3.01581553508235416007e-4, 2.65806974686737550832e-6,
+     6.23974539184983293730e-9),
+    (1.0, 6.02427039364742014255, 3.67983563856160859403, 1.37702099489081330271, 0.216236993594496635890,
+     0.0134204006088543189037, 3.28014464682127739104e-4, 2.89247864745380683936e-6, 6.79019408009981274425e-9),
+)  # fmt: skip
+"""Rational approximations by S. Moshier (Cephes), highest power first, of what is left in tails."""
+
+
+def _rest(z: Tensor, coefficients: tuple[tuple[float, ...], ...]) -> Any:
+    above, below = (horner(z, c) for c in coefficients)
+    return z * above / below
+
+
+@define
+def _ndtri(input: Tensor) -> Tensor:
     """The input of `ndtr` that gives this area."""
-    return math.sqrt(2.0) * erfinv(2.0 * input - 1.0)
+    tail = (input > 0.0).logical_and(input < _TAIL)
+    x = (-2.0 * input.where(tail, _TAIL).log()).sqrt()
+    z = 1.0 / x
+    low = _rest(z, _NEAR).where(x < 8.0, _rest(z, _FAR)) - (x - x.log() / x)
+    middle = math.sqrt(2.0) * (2.0 * input - 1.0).erfinv()
+    return low.where(tail, middle.where(input >= 0.0, math.nan))
+
+
+ELEMENTARY["ndtri"].rules = (lambda g, out, input: g * (math.sqrt(2.0 * math.pi) * (0.5 * out * out).exp()),)
+ndtri = ELEMENTARY["ndtri"].call
+
+
+def _direct_erfcx(input: Tensor) -> Tensor:
+    """exp(input**2) * erfc(input)."""
+    return (input * input).exp() * input.erfc()
+
+
+_direct_erfcx_op = Op("direct_erfcx", _direct_erfcx, (lambda g, out, input: g * (2.0 * input * out - SLOPE),))
+"""Whose slope is no product of an infinite number and one that vanishes."""
 
 
 @define
@@ -67,8 +112,7 @@ def _erfcx(input: Tensor) -> Tensor:
     fraction: Any = x
     for k in range(60, 0, -1):
         fraction = x + (0.5 * k) / fraction
-    near = input.where(large.logical_not(), 0.0)
-    direct = (near * near).exp() * near.erfc()
+    direct = _direct_erfcx_op.call(input.where(large.logical_not(), 0.0))
     return ((1.0 / math.sqrt(math.pi)) / fraction).where(large, direct)
 
 
@@ -80,7 +124,8 @@ def _log_ndtr(input: Tensor) -> Tensor:
     """The logarithm of `ndtr`, exact where that vanishes."""
     scaled = input * math.sqrt(0.5)
     low = scaled < -1.0
-    tail = (0.5 * _erfcx(-scaled.where(low, -1.0))).log() - scaled * scaled
+    below = scaled.where(low, -1.0)
+    tail = (0.5 * _erfcx(-below)).log() - below * below
     return tail.where(low, (0.5 + 0.5 * scaled.where(low.logical_not(), 0.0).erf()).log())
 
 

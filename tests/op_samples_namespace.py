@@ -70,8 +70,9 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "count_nonzero": [make((matrix,)), make((matrix, 1))],
         "multinomial": [make((matrix, draw("u", (2, 2), 0.1, 0.9), 2, True)), make((matrix, matrix * 0.4, 2, False))],
         "mode": [make((matrix, 1)), make((vector, 0))],
-        "median_of_all": [make((matrix,)), make((vector,))],
-        "nanmedian_of_all": [make((matrix,)), make((vector,))],
+        **{name: [make((matrix,)), make((vector,))] for name in
+           ("median_of_all", "nanmedian_of_all", "max_of_all", "min_of_all")},
+        "length": [make((matrix, 0.01))],
         "product_alone": [make((values, vector))],
         "pick": [make((matrix, 1, PLACES))],
         "scatter": [make((matrix, 1, torch.tensor(np.array([[0, 2], [1, 0]])), values))],
@@ -131,6 +132,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
     }
     found |= {"view_as_real": [make((numbers,))], "fft_full": [make((numbers, (0, 1), True, 0.5))]}
     found |= {"fft_half": [make((matrix, (0, 1), 1.0))], "fft_whole": [make((numbers, (0, 1), 3, 1.0))]}
-    found |= {name: elementwise(1, low=-3.0, high=3.0) for name in ("ndtr", "erfcx", "log_ndtr")}
+    found |= {name: elementwise(1, low=-3.0, high=3.0) for name in ("ndtr", "erfcx", "direct_erfcx", "log_ndtr")}
+    found["ndtri"] = elementwise(1, low=0.02, high=0.98)
     found |= {"complex": [make((matrix, matrix * 2.0))], "view_as_complex": [make((values,))]}
     return found

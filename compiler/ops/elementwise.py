@@ -244,15 +244,15 @@ atan2 = _binary(
 maximum = _binary(
     "maximum",
     lambda x, y: np.where((y > x) | (y != y), y, x),  # of zeros the first: NumPy's choice depends on the processor
-    lambda g, out, x, y: g.where(x > y, g.where(x == y, 0.0) * 0.5),
-    lambda g, out, x, y: g.where(y > x, g.where(x == y, 0.0) * 0.5),
+    lambda g, out, x, y: (g * 0.5).where(x == y, g).where((x < y).logical_not(), 0.0),
+    lambda g, out, x, y: (g * 0.5).where(x == y, g).where((y < x).logical_not(), 0.0),
     "The larger one; NaN if either is.",
 )
 minimum = _binary(
     "minimum",
     lambda x, y: np.where((y < x) | (y != y), y, x),
-    lambda g, out, x, y: g.where(x < y, g.where(x == y, 0.0) * 0.5),
-    lambda g, out, x, y: g.where(y < x, g.where(x == y, 0.0) * 0.5),
+    lambda g, out, x, y: (g * 0.5).where(x == y, g).where((x > y).logical_not(), 0.0),
+    lambda g, out, x, y: (g * 0.5).where(x == y, g).where((y > x).logical_not(), 0.0),
     "The smaller one; NaN if either is.",
 )
 eq = _compare("eq", np.equal, "Whether x equals y.", ("eq",))

@@ -27,12 +27,20 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     return result if out is None else write_out("normalize", result, out)
 
 
+def _length(norm: Tensor, eps: Any) -> Tensor:
+    """A norm, at least eps: its slope is that of the norm below eps too, as PyTorch has it."""
+    return norm.clamp(min=eps)
+
+
+_length_op = Op("length", _length, (lambda g, out, norm, eps: g, None), ("eps",))
+
+
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dimension."""
     if tuple(x1.shape) != tuple(x2.shape):
         x1, x2 = broadcast_tensors(x1, x2)
-    first = x1 / norm(x1, 2, dim, keepdim=True).clamp(min=eps)
-    second = x2 / norm(x2, 2, dim, keepdim=True).clamp(min=eps)
+    first = x1 / _length_op.call(norm(x1, 2, dim, keepdim=True), eps)
+    second = x2 / _length_op.call(norm(x2, 2, dim, keepdim=True), eps)
     return (first * second).sum(dim)
 
 

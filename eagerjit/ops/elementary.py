@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling import public
 from eagerjit.dispatch import Op
-from eagerjit.ops.pointwise import as_dtype, promoted, wide
+from eagerjit.ops.pointwise import as_dtype, promoted, tensor_beside, wide
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
 from eagerjit.tensors.tensor import Tensor
@@ -42,6 +42,14 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     body.__doc__ = function.__doc__
     ELEMENTARY[name] = Op(name, body, numbers=taken.required)
     return function
+
+
+def horner(x: Tensor, coefficients: Any) -> Tensor:
+    """The polynomial with these coefficients, highest first."""
+    out: Any = coefficients[0]
+    for c in coefficients[1:]:
+        out = out * x + c
+    return out
 
 
 @define
@@ -115,6 +123,22 @@ def _sinc(input: Tensor) -> Tensor:
     return (safe.sin() / safe).where(x != 0.0, 1.0)
 
 
+_SINC_SLOPE = [(-1.0) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(10, 0, -1)]
+"""Of the power series of sinc's slope, highest power first."""
+
+
+def _sinc_rule(g: Any, out: Any, input: Any) -> Any:
+    """By a power series near 0, where the formula's terms are equal up to their last digits."""
+    x = input.to(wide(input.dtype)) * math.pi
+    near = x.abs() < 1.0
+    small, large = x.where(near, 0.0), x.where(near.logical_not(), 1.0)
+    series = small * horner(small * small, _SINC_SLOPE)
+    return g * (math.pi * series.where(near, (large * large.cos() - large.sin()) / (large * large)))
+
+
+ELEMENTARY["sinc"].rules = (_sinc_rule,)
+
+
 def _xlogy(input: Tensor, other: Tensor) -> Tensor:
     """input * log(other), 0 where input is 0; halves are rounded after each."""
     input, other = promoted("xlogy", "float", (input, other))
@@ -122,7 +146,22 @@ def _xlogy(input: Tensor, other: Tensor) -> Tensor:
     return (input * other.where(pole.logical_not(), 1.0).log()).where(pole.logical_not(), 0.0) + 0.0  # never -0.0
 
 
-ELEMENTARY["xlogy"] = Op("xlogy", _xlogy, numbers=("input", "other"))
+def logarithmic_rules(name: str, shift: float) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Of input * log(other + shift): a gradient of zero gives zero at poles of the logarithm, too."""
+
+    def of_input(g: Any, out: Any, input: Any, other: Any) -> Any:
+        pole = (input == 0.0).logical_and(tensor_beside(other, input) <= -shift)
+        return ELEMENTARY[name].call(g, other).where(pole.logical_not(), 0.0)
+
+    def of_other(g: Any, out: Any, input: Any, other: Any) -> Any:
+        base = other + shift
+        pole = (tensor_beside(input, other) == 0.0).logical_and(base == 0.0)
+        return g * input / base.where(pole.logical_not(), 1.0)
+
+    return of_input, of_other
+
+
+ELEMENTARY["xlogy"] = Op("xlogy", _xlogy, logarithmic_rules("xlogy", 0.0), ("input", "other"))
 
 
 def _fmax(input: Tensor, other: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from eagerjit.calling import public, written
 from eagerjit.compiler.ops import bits
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.activation import only_floats
-from eagerjit.ops.elementary import ELEMENTARY
+from eagerjit.ops.elementary import ELEMENTARY, horner
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes
@@ -54,14 +54,6 @@ def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[C
     return made
 
 
-def _horner(x: Tensor, coefficients: Any) -> Tensor:
-    """The polynomial with these coefficients, highest first."""
-    out: Any = coefficients[0]
-    for c in coefficients[1:]:
-        out = out * x + c
-    return out
-
-
 # -- gamma ------------------------------------------------------------------------------------------------------------
 
 
@@ -82,11 +74,11 @@ def lgamma(input: Tensor) -> Tensor:
         product = product * (z + float(i))
     w = (z + float(SHIFT)).where(small, z)
     series = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)]
-    out = (w - 0.5) * w.log() - w + 0.5 * math.log(2 * math.pi) + _horner(1.0 / (w * w), series[::-1]) / w
+    out = (w - 0.5) * w.log() - w + 0.5 * math.log(2 * math.pi) + horner(1.0 / (w * w), series[::-1]) / w
     out = out - product.where(small, 1.0).log()
     near = z <= 3.0  # what is above loses digits beside the zeros at 1 and 2
     t = z.where(near, 0.5) - 0.5
-    out = ((z - 1.0) * (z - 2.0) * (_horner(t, _NUMERATOR) / _horner(t, _DENOMINATOR)) + 0.0).where(near, out)
+    out = ((z - 1.0) * (z - 2.0) * (horner(t, _NUMERATOR) / horner(t, _DENOMINATOR)) + 0.0).where(near, out)
     out = out.where(w.isinf().logical_not(), math.inf)
     out = ((math.pi / _sine(input).abs()).log() - out).where(low, out)
     return out.where(input.isinf().logical_not(), math.inf)
@@ -103,7 +95,7 @@ def digamma(input: Tensor) -> Tensor:
     w = z + float(SHIFT)
     series = [b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
     square = 1.0 / (w * w)
-    out = w.log() - 0.5 / w - _horner(square, series[::-1]) * square - total
+    out = w.log() - 0.5 / w - horner(square, series[::-1]) * square - total
     rest = input - input.round()
     reflected = out - math.pi / (rest * math.pi).tan()
     reflected = reflected.where(rest != 0.0, (-1.0 / input).where(input == 0.0, math.nan))
@@ -144,7 +136,7 @@ def _cotangent(n: int, x: Tensor) -> Any:
         slope = [c * (len(polynomial) - 1 - i) for i, c in enumerate(polynomial[:-1])]
         polynomial = [-a - b for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope], strict=True)]
     rest = x - x.round() + 0.0  # never -0.0: at poles it is that from the right
-    return _horner(1.0 / (rest * math.pi).tan(), polynomial) * math.pi**n
+    return horner(1.0 / (rest * math.pi).tan(), polynomial) * math.pi**n
 
 
 def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
@@ -236,7 +228,7 @@ def bessel_i(order: int, x: Tensor) -> Tensor:
     for k in range(1, 21):
         term = term * -(4.0 * order**2 - (2 * k - 1) ** 2) / k
         coefficients.append(term)
-    asymptotic = _horner(factor, [*coefficients[::-1], 1.0]) / (2.0 * math.pi * z).sqrt()
+    asymptotic = horner(factor, [*coefficients[::-1], 1.0]) / (2.0 * math.pi * z).sqrt()
     return series.where(small, asymptotic)
 
 

@@ -9,6 +9,7 @@ from eagerjit.cautions import caution
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.conditions import required
+from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import mode
@@ -286,7 +287,7 @@ def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> 
     if log_target:
         loss = t.exp() * (t - x)
     else:
-        loss = ((t * t.log()).where(t != 0, 0.0)) - t * x
+        loss = ELEMENTARY["xlogy"].call(t, t) - t * x
     batch = x.shape[0] if x.ndim else 1
     total = loss.sum() / batch if reduction == "batchmean" else reduced(loss, reduction)
     return as_dtype(total, joint_dtype(input, target))

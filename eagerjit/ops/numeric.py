@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from eagerjit.calling import public, written
 from eagerjit.compiler.ops import Primitive, bits
 from eagerjit.dispatch import Op, emit
-from eagerjit.ops.elementary import ELEMENTARY, define
+from eagerjit.ops.elementary import ELEMENTARY, define, logarithmic_rules
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import POINTWISE, as_dtype, power, promoted
 from eagerjit.runtime import dtypes
@@ -62,15 +62,7 @@ def _xlog1py(input: Tensor, other: Tensor) -> Tensor:
     return (input * other.where(zero.logical_not(), 0.0).log1p()).where(zero.logical_not(), 0.0)
 
 
-def _xlog1py_input(g: Any, out: Any, input: Any, other: Any) -> Any:
-    return (g * other.log1p()).where((input == 0.0).logical_and(other <= -1.0).logical_not(), 0.0)
-
-
-def _xlog1py_other(g: Any, out: Any, input: Any, other: Any) -> Any:
-    return (g * (input / (other + 1.0))).where(input != 0.0, 0.0)
-
-
-ELEMENTARY["xlog1py"].rules = (_xlog1py_input, _xlog1py_other)
+ELEMENTARY["xlog1py"].rules = logarithmic_rules("xlog1py", 1.0)
 
 
 @define

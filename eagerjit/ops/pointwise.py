@@ -221,6 +221,11 @@ def _power(input: Any, exponent: Any) -> Tensor:
     return emit(elementwise.pow_, *promoted("pow", "arithmetic", (input, exponent)))
 
 
+def tensor_beside(value: Any, other: Any) -> Any:
+    """A number as a tensor of another one's dtype, or a tensor as it is."""
+    return value if isinstance(value, Tensor) else other.new_full((), value)
+
+
 def _power_input(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     if not isinstance(exponent, Tensor):
         return g * (exponent * input ** (exponent - 1)) if exponent != 0 else g.new_zeros(input.shape)
@@ -229,7 +234,7 @@ def _power_input(g: Any, out: Any, input: Any, exponent: Any) -> Any:
 
 
 def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
-    base = input if isinstance(input, Tensor) else exponent.new_full((), input)
+    base = tensor_beside(input, exponent)
     zero = (base == 0.0).logical_and(exponent >= 0.0)
     return g * (out * base.where(zero.logical_not(), 1.0).to(out.dtype).log()).where(zero.logical_not(), 0.0)
 

@@ -9,6 +9,7 @@ from eagerjit.calling import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
+from eagerjit.ops.one_of_all import of_all
 from eagerjit.ops.pointwise import POINTWISE, as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.recording.numbers import SymbolicInt
@@ -160,8 +161,7 @@ def _extreme(name: str, primitive: Primitive) -> Op:
 
     def rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool) -> Any:
         hit = input == _kept(out, input, dim, keepdim)
-        count = hit.to(g.dtype).sum(dim, keepdim=True)
-        return (_kept(g, input, dim, keepdim) / count).where(hit, 0.0)
+        return _kept(g, input, dim, keepdim).where(hit, 0.0) / hit.to(g.dtype).sum(dim, keepdim=True)
 
     body.__doc__ = f"{primitive.doc} Equal extremes share the gradient."
     return Op(name, body, (rule, None, None))
@@ -224,7 +224,7 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
         places, values = (x if keepdim else x.unsqueeze(dim) for x in (out[1], g[0]))
         return values.new_zeros(input.shape).scatter_add(dim, places, values)
 
-    both = Op(f"{extreme.name}_with_index", body, (rule, None, None))
+    whole, both = of_all(extreme), Op(f"{extreme.name}_with_index", body, (rule, None, None))
     both.absent_gradients, both.results_read = True, (1,)
     kind = RETURNED[extreme.name[1:]]
 
@@ -234,7 +234,7 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     def function(input: Tensor, dim: Any = None, keepdim: bool = False, other: Any = None) -> Plan:
         dim = dim if other is None else other
         if dim is None:
-            return extreme.call, (input,)
+            return whole.call, (input,)
         if isinstance(dim, Tensor):
             return POINTWISE[elementwise_name].call, (input, dim)
         return found, (input, dim, keepdim)

@@ -9,6 +9,7 @@ from eagerjit.calling import RETURNED, ValuesIndices, public
 from eagerjit.compiler.ops import elementwise, indexing, routines, searches
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, views
+from eagerjit.ops.one_of_all import share
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pointwise import where as where_op
 from eagerjit.ops.searching import begins_run, place_along
@@ -110,14 +111,8 @@ def _middle_of_all(name: str, skip_nan: bool) -> Op:
     def body(input: Tensor) -> Tensor:
         return _middle(name, input.reshape(-1), 0, False, skip_nan).values
 
-    def rule(g: Any, out: Any, input: Any) -> Any:
-        hit = input == out
-        if input.dtype.is_floating_point:
-            hit = hit.logical_or(input.isnan().logical_and(out.isnan()))
-        return (g / hit.to(g.dtype).sum()).where(hit, 0.0)
-
     body.__doc__ = f"The {name} of all elements; equal ones share the gradient."
-    return Op(f"{name}_of_all", body, (rule,))
+    return Op(f"{name}_of_all", body, (share,))
 
 
 _MIDDLE_OF_ALL = {"median": _middle_of_all("median", False), "nanmedian": _middle_of_all("nanmedian", True)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 import eagerjit as ej
 
 Call = Callable[[Any, Any], Any]
+INF, NAN = math.inf, math.nan
 
 
 def same(call: Callable[..., Any]) -> None:
@@ -38,3 +40,97 @@ def test_second_gradients_far_out(name: str, dtype: str) -> None:
         return t.autograd.grad(g.sum(), x)[0].tolist()
 
     same(second)
+
+
+def log_prob(name: str, value: Any, *rest: float) -> Call:
+    """The log probability of a value by a distribution of a tensor and numbers."""
+    return lambda t, x: getattr(t.distributions, name)(x, *rest, validate_args=False).log_prob(t.tensor(value))
+
+
+MASKED: dict[str, Call] = {
+    "xlogy": lambda t, x: t.xlogy(x, t.zeros_like(x)),
+    "xlogy of negative numbers": lambda t, x: t.xlogy(x, -t.ones_like(x)),
+    "xlogy of a number": lambda t, x: t.xlogy(x, 0.0),
+    "xlog1py": lambda t, x: t.special.xlog1py(x, -t.ones_like(x)),
+    "kl_div": lambda t, x: t.nn.functional.kl_div(t.ones_like(x), -x, reduction="none"),
+    "Gamma": log_prob("Gamma", 0.0, 1.0),
+    "InverseGamma": log_prob("InverseGamma", 0.0, 1.0),
+    "Beta": log_prob("Beta", 0.0, 2.0),
+    "Chi2": log_prob("Chi2", 0.0),
+    "Dirichlet": log_prob("Dirichlet", [0.0, 0.5, 0.5]),
+    "log_ndtr": lambda t, x: t.special.log_ndtr(x * INF),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_behind_a_mask(name: str) -> None:
+    def masked(t: Any, jit: Any) -> Any:
+        x = t.tensor([0.5, 1.0, 3.0], requires_grad=True)
+        jit(lambda x: t.where(t.tensor([False] * 3), MASKED[name](t, x), t.zeros(3)).sum())(x).backward()
+        return x.grad.tolist()
+
+    same(masked)
+
+
+FIRST: dict[str, Call] = {
+    "max": lambda t, x: x.max(),
+    "min": lambda t, x: x.min(),
+    "max of several": lambda t, x: t.cat([x, x]).max(),
+    "amax": lambda t, x: x.amax(0),
+    "amin": lambda t, x: x.amin(),
+    "amax of rows": lambda t, x: x.reshape(2, 2).amax(1),
+    "maximum": lambda t, x: t.maximum(x, t.ones(4)),
+    "minimum": lambda t, x: t.minimum(t.ones(4), x),
+    "maximum with itself": lambda t, x: t.maximum(x, x),
+    "log_ndtr": lambda t, x: t.special.log_ndtr(x),
+    "erfcx": lambda t, x: t.special.erfcx(-x.abs()),
+    "ndtri": lambda t, x: t.special.ndtri(x),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_first_gradients(name: str) -> None:
+    def first(t: Any, jit: Any) -> Any:
+        x = t.tensor([NAN, 1.0, INF, 0.25], requires_grad=True)
+        jit(lambda x: FIRST[name](t, x).sum())(x).backward()
+        return x.grad.tolist()
+
+    same(first)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+@pytest.mark.parametrize("number", [2, 0.5, -1.0])
+def test_logarithms_with_numbers(name: str, number: float) -> None:
+    def gradient(t: Any, jit: Any) -> Any:
+        x = t.tensor([0.0, 0.5, 3.0, INF], requires_grad=True)
+        function = getattr(t.special, name)
+        jit(lambda x: (function(number, x + 1.0) + function(x, number)).sum())(x).backward()
+        return x.grad.tolist()
+
+    same(gradient)
+
+
+def test_xlogy_of_nothing_and_infinity() -> None:
+    x, y = ej.tensor([0.0, 0.0], requires_grad=True), ej.tensor([INF, 0.0], requires_grad=True)
+    ej.xlogy(x, y).sum().backward()
+    assert x.grad.tolist() == [INF, 0.0] and y.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [ej.float32, ej.float64])
+@pytest.mark.parametrize("place", [0.0, 1e-12, -1e-5])
+def test_slopes_of_sinc_are_exact_near_zero(place: float, dtype: Any) -> None:
+    x = ej.tensor(place, dtype=dtype, requires_grad=True)
+    (first,) = ej.autograd.grad(ej.sinc(x), x, create_graph=True)
+    (second,) = ej.autograd.grad(first, x)
+    bound = math.pi**2 / 3
+    assert first.item() == pytest.approx(-bound * place, rel=1e-6) and second.item() == pytest.approx(-bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("values, eps", [([[0.01, 0.02]], 0.1), ([[1e-9, 0.0]], 1e-8), ([[0.0, 0.0]], 1e-8)])
+def test_cosine_similarity_of_short_vectors(values: Any, eps: float) -> None:
+    def gradients(t: Any, jit: Any) -> Any:
+        x, y = t.tensor(values, requires_grad=True), t.tensor([[1.0, 2.0]], requires_grad=True)
+        jit(lambda x, y: t.nn.functional.cosine_similarity(x, y, eps=eps))(x, y).backward()
+        return x.grad.tolist()
+
+    same(gradients)

@@ -52,6 +52,12 @@ def test_tails() -> None:
     compare(lambda t, x: (t.special.log_ndtr(x), t.special.erfcx(x.abs())), values, tolerance=1e-7)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quantiles_of_tails(dtype: str) -> None:
+    areas = [0.0, 1e-35, 1e-20, 1e-16, 1e-10, 1e-7, 1e-5, 0.1353, 0.1354, 0.5, 0.99, 1.0, -0.1, 1.1]
+    compare(lambda t, x: t.special.ndtri(x), np.array(areas, dtype), tolerance=1e-4 if dtype == "float32" else 1e-12)
+
+
 POLYNOMIALS = [n for n in dir(torch.special) if "_polynomial_" in n]
 
 
