@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eagerjit.optim.lr_scheduler import LRScheduler, _set_rate, _warn_of_epoch, refuse_trace, saved_function
+from eagerjit.optim.lr_scheduler import LRScheduler, _saved_function, _set_rate, _warn_of_epoch, refuse_trace
 from eagerjit.optim.optimizer import Optimizer
 
 
@@ -154,7 +154,7 @@ class CyclicLR(_Cycle):
         """Everything but the optimizer; of a scaling function of one's own the attributes, if it is an object."""
         saved = super().state_dict()
         custom = saved.pop("_scale_fn_custom")
-        return {**saved, "_scale_fn_custom": None if custom is None else saved_function(custom)}
+        return {**saved, "_scale_fn_custom": None if custom is None else _saved_function(custom)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state."""

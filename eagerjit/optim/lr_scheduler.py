@@ -118,7 +118,7 @@ def _copied(rate: Any) -> Any:
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 
-def saved_function(function: Any) -> dict[str, Any] | None:
+def _saved_function(function: Any) -> dict[str, Any] | None:
     """The attributes of an object that is called, None for a plain function."""
     return None if isinstance(function, FunctionType) else dict(function.__dict__)
 
@@ -136,7 +136,7 @@ class _OfFunctions(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and plain functions."""
-        return {**super().state_dict(), "lr_lambdas": [saved_function(f) for f in self.lr_lambdas]}
+        return {**super().state_dict(), "lr_lambdas": [_saved_function(f) for f in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state."""
