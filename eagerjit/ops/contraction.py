@@ -26,6 +26,8 @@ def einsum(equation: Any = None, *operands: Any) -> Tensor:
         equation, operands = _lettered((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    if len(operands) == 1:  # without sums, a view
+        return _contraction(equation, operands)
     if state.casting is not None or not 1 <= len(operands) <= 3:  # autocast converts what is multiplied
         return _contraction(equation, operands)
     return einsum_op.call(equation, *operands)

@@ -1,0 +1,36 @@
+"""einsum of one operand, which is a view where nothing is summed, against PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from oracle import compare, same
+
+import eagerjit as ej
+
+EQUATIONS = ["ii->i", "ij->ji", "ij->ij", "...->...", "ii", "ij->", "ij->j", "ij"]
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum_of_one_operand_without_sums_is_a_view(equation):
+    compare(lambda t, x: t.einsum(equation, x), np.arange(4, dtype=np.float32).reshape(2, 2))
+    seen = []
+    for t in (ej, torch):
+        x = t.zeros(2, 2)
+        t.einsum(equation, x).fill_(1.0)
+        seen.append(x)
+    same(seen[0], seen[1])
+
+
+def test_einsum_of_one_operand_compiled():
+    def run(x: Any) -> Any:
+        x = x * 1.0
+        ej.einsum("ii->i", x).add_(2.0)
+        return x, ej.einsum("ij->ji", x), ej.einsum("ii->", x)
+
+    x = ej.arange(9.0).reshape(3, 3)
+    for a, b in zip(run(x), ej.jit(run)(x), strict=True):
+        assert ej.equal(a, b)
