@@ -9,6 +9,7 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.func.examples import Examples, refusal, spread
 from eagerjit.func.repeated import transformed
+from eagerjit.recording.numbers import TracedFloat
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
@@ -129,6 +130,8 @@ def _mapped(
         outputs: list[Any] = []
         shape = pytree.flatten(result, outputs)
         for x in outputs:
+            if isinstance(x, TracedFloat):
+                raise RuntimeError("vmap: a number that .item() gave is not a result: it differs between examples")
             if not isinstance(x, Tensor):
                 raise ValueError(f"vmap(f, ...): `f` must only return Tensors, got type {type(x)} as a return.")
         places = spread(out_dims, result, f"out_dims={out_dims}")

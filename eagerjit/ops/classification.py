@@ -15,6 +15,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors import creation
 from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -32,8 +33,9 @@ def _check_batch(input: Tensor, target: Tensor) -> None:
 
 def check_target(input: Tensor, target: Tensor) -> None:
     """Refuse class numbers that do not fit the input's shape."""
-    if target.dtype not in (dtypes.int64, dtypes.int32, dtypes.uint8):
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype.name.capitalize()}")
+    if target.dtype not in ((dtypes.int64, dtypes.uint8) if input.ndim < 3 else (dtypes.int64,)):
+        kinds = "Long or Byte" if input.ndim < 3 else "Long"
+        raise RuntimeError(f"expected target dtype to be {kinds}, but got {TYPE_NAMES[target.dtype]}")
     if input.ndim == 0:
         raise ValueError("Expected at least 1 dimension for the input")
     d = class_dimension(input)

@@ -16,7 +16,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.mistakes import planned
-from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -194,6 +194,8 @@ def _probability(name: str, x: Tensor) -> Tensor:
 
 def _binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), logarithms no lower than -100."""
+    if target.dtype is not input.dtype:
+        raise RuntimeError(f"Found dtype {TYPE_NAMES[target.dtype]} but expected {TYPE_NAMES[input.dtype]}")
     x, t, w = widened(input, target, weight)
     x, t = _probability("input", x), _probability("target", t)
     loss = (t - 1.0) * (-x).log1p().clamp(min=-100.0) - t * x.log().clamp(min=-100.0)

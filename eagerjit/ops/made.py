@@ -19,6 +19,7 @@ from eagerjit.state import Defaults
 from eagerjit.tensors import from_data
 from eagerjit.tensors.creation import constant_array, empty, finish, full
 from eagerjit.tensors.making import makes
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -94,12 +95,15 @@ def range(
 ) -> Tensor:
     """start, start + step, ... up to and including end."""
     first, last = (0, start) if end is None else (start, end)
+    dtype = dtype or Defaults.dtype
+    if dtype is dtypes.bool_ or dtype.is_complex:
+        raise NotImplementedError(f"\"range_cpu\" not implemented for '{TYPE_NAMES[dtype]}'")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (last - first) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     array = first + np.arange(math.floor((last - first) / step) + 1) * step
-    return finish(constant_array(array.astype((dtype or Defaults.dtype).numpy)), requires_grad)
+    return finish(constant_array(array.astype(dtype.numpy)), requires_grad)
 
 
 @public

@@ -135,6 +135,8 @@ def slice_scatter(
     from eagerjit.ops.subscript import bounds
 
     d = views.dimension(dim, input.ndim)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
     first, stop, step = bounds(slice(start, end, step), input.shape[d])
     wanted = tuple(views.slice_dim(input.detach(), d, first, stop, step).shape)
     if tuple(src.shape) != wanted:

@@ -110,6 +110,8 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 @public
 def ldexp(input: Tensor, other: Any) -> Tensor:
     """input * 2**other; with integers as exponents of input's dtype, and exact where 2**other alone would not be."""
+    if isinstance(other, Tensor) and other.dtype is dtypes.bool_ and input.dtype is not dtypes.bool_:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     exponents = isinstance(other, Tensor) and other.dtype.kind in ("int", "uint")
     if not exponents or not input.dtype.is_floating_point:
         return input * power.call(2.0, other)

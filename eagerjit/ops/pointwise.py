@@ -27,7 +27,7 @@ _REAL_ONLY = frozenset(
 )
 """Operations that complex numbers have none of."""
 
-_NUMBERS_ONLY = frozenset("floor ceil trunc round floordiv remainder fmod pow".split())
+_NUMBERS_ONLY = frozenset("abs floor ceil trunc round floordiv remainder fmod pow".split())
 """Operations that bools have none of."""
 
 
@@ -318,17 +318,30 @@ def factor(alpha: Any, input: Any, other: Any) -> Any:
     return bool(alpha) if dtype is dtypes.bool_ else alpha
 
 
-@POINTWISE["div"].entry
-@calls_op
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-    """input / other; with rounding_mode "floor" or "trunc" the quotient rounded."""
+def quotient(rounding_mode: str | None) -> str:
+    """The name of the operation that divides and rounds so."""
     name = {None: "div", "floor": "floordiv", "trunc": "div_trunc"}.get(rounding_mode)
     if name is None:
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
-    result = POINTWISE[name].call(input, other)
+    return name
+
+
+@POINTWISE["div"].entry
+@calls_op
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+    """input / other; with rounding_mode "floor" or "trunc" the quotient rounded."""
+    result = POINTWISE[quotient(rounding_mode)].call(input, other)
     return result if out is None else write_out("div", result, out)
+
+
+@POINTWISE["bitwise_not"].entry
+def invert(input: Tensor) -> Tensor:
+    """Bits flipped, by the operator `~`."""
+    if input.dtype.is_differentiable:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return POINTWISE["bitwise_not"].slow(input)
 
 
 def _div_trunc(input: Any, other: Any) -> Tensor:

@@ -259,6 +259,8 @@ def _lp_function(rank: int) -> Callable[..., Tensor]:
     def function(
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
+        if rank == 1 and isinstance(kernel_size, (tuple, list)) and len(kernel_size) == 1:
+            raise TypeError(f"{name}(): kernel_size is a number, not {type(kernel_size).__name__}")
         if norm_type == math.inf:
             return largest(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
         if norm_type == -math.inf:

@@ -13,7 +13,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks
 from eagerjit.tensors.outputs import write_out
-from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -228,6 +228,10 @@ def cross(input: Tensor, other: Tensor, dim: int | None = -1) -> Tensor:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
         )
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {TYPE_NAMES[input.dtype]} but found {TYPE_NAMES[other.dtype]}")
     return _cross_op.call(input, other, d)
 
 

@@ -82,6 +82,8 @@ def _rank(name: str, op: Op, input: Tensor, d: int, how: tuple[Any, ...], keepdi
 @public
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The k-th smallest element along a dimension (k counts from 1), with where it is."""
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedError("\"kthvalue_cpu\" not implemented for 'Bool'")
     d, size = _along(input, dim)
     k = k.__index__() if isinstance(k, Tensor) else k
     if size == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from eagerjit.calling import public, written
@@ -176,4 +177,21 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 cumsum, cumprod = ordering.cumsum, ordering.cumprod
-cumsum_, cumprod_, renorm_ = written(cumsum), written(cumprod), written(renorm)
+
+
+def _accumulated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The in-place version of cumsum or cumprod, which has the tensor's dtype."""
+    write = written(function)
+
+    def in_place(self: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+        if dtype is not None and dtype is not self.dtype:
+            raise RuntimeError(f"Bad in-place call: input tensor dtype {self.dtype} and output dtype {dtype} differ")
+        if self.dtype is dtypes.bool_:
+            raise NotImplementedError(f"\"{function.__name__}_out_cpu\" not implemented for 'Bool'")
+        return write(self, dim)
+
+    in_place.__name__, in_place.__doc__ = write.__name__, write.__doc__
+    return in_place
+
+
+cumsum_, cumprod_, renorm_ = _accumulated(cumsum), _accumulated(cumprod), written(renorm)

@@ -73,6 +73,16 @@ def scalar(input: Tensor) -> Any:
     return item(input)
 
 
+def real_scalar(input: Tensor) -> Any:
+    """The one element, for int() and float(), which take complex numbers without imaginary part."""
+    value = scalar(input)
+    if type(value) is not complex:
+        return value
+    if value.imag:
+        raise RuntimeError("value cannot be converted to a real number without overflow")
+    return value.real
+
+
 def tolist(input: Tensor) -> Any:
     """Nested lists of Python numbers."""
     if state.tracer is not None and input.numel() <= LISTED:
@@ -316,6 +326,12 @@ def _set_part(self: Tensor, name: str, value: Any) -> None:
     part.copy_(value) if isinstance(value, Tensor) else part.fill_(value)
 
 
+def _transposed(input: Tensor) -> Tensor:
+    if input.ndim == 1:
+        raise RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got 1-D tensor.")
+    return views.t(input)
+
+
 def _swapped(self: Tensor, name: str) -> Tensor:
     if self.ndim == 1:
         raise RuntimeError(
@@ -347,5 +363,5 @@ PROPERTIES = {
         doc="Imaginary parts: a view. To assign is to copy to it.",
     ),
     "mH": property(lambda self: _swapped(self, "mH").conj(), doc="`mT`, conjugated."),
-    "H": property(lambda self: views.t(self).conj(), doc="The transpose of a matrix, conjugated."),
+    "H": property(lambda self: _transposed(self).conj(), doc="The transpose of a matrix, conjugated."),
 }

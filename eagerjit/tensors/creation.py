@@ -21,7 +21,7 @@ from eagerjit.tensors.fitting import HALVES, check_fit, fitted
 from eagerjit.tensors.from_data import as_tensor, constant_array, finish, from_numpy, tensor
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.placement import device_filled
-from eagerjit.tensors.promotion import number_dtype
+from eagerjit.tensors.promotion import TYPE_NAMES, number_dtype
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 __all__ = ["as_tensor", "constant_array", "finish", "from_numpy", "tensor", "to_array"]
@@ -213,8 +213,8 @@ def arange(
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
     whole = all(isinstance(x, (int, SymbolicInt)) for x in (start, end, step))
     dtype = dtype or (dtypes.int64 if whole else Defaults.dtype)
-    if dtype is dtypes.bool_:
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if dtype is dtypes.bool_ or dtype.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{TYPE_NAMES[dtype]}'")
     if (not whole and not dtype.is_floating_point) or (type(end) is int and not -(2**63) <= end < 2**63):
         for bound in (start, end, step):
             check_fit(bound, dtypes.int64 if not dtype.is_floating_point else dtype)

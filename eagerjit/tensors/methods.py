@@ -130,10 +130,12 @@ SPECIAL = {
     "__copy__": copying.shallow_copy,
     "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": assignment.set_item,
     **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
-    "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
+    "__float__": lambda self: float(c.real_scalar(self)), "__int__": lambda self: int(c.real_scalar(self)),
     "__complex__": lambda self: complex(c.scalar(self)),
-    "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, (0,) if self.ndim else ()),
-    "__array_priority__": 1000, "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
+    "__pos__": late.LateMethod("eagerjit.ops.shaping", "positive"),
+    "__reversed__": lambda self: composite.flip(self, (0,) if self.ndim else ()),
+    "__array_priority__": 1000, "__neg__": OPS["neg"], "__abs__": OPS["abs"],
+    "__invert__": pointwise.invert,
 }  # fmt: skip
 
 
@@ -322,8 +324,7 @@ Tensor._increase = INPLACE["add_"].method()  # type: ignore[attr-defined]  # wha
 
 def _divided(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place version of `div`."""
-    name = {None: "div_", "floor": "floordiv_", "trunc": "div_trunc_"}[rounding_mode]
-    return WRITES[name](self, other)
+    return WRITES[f"{pointwise.quotient(rounding_mode)}_"](self, other)
 
 
 def _augmented(name: str) -> Any:

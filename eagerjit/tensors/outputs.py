@@ -29,12 +29,17 @@ _COMPUTED_IN = frozenset("sum nansum prod cumsum cumprod".split())
 _AVERAGES = frozenset(("mean", "nanmean"))
 """Operations that do so where elements can be converted to it."""
 
+_WITHOUT = frozenset("clone conj isfinite isinf isnan isreal positive relu".split())
+"""Operations that have no such option."""
+
 _TRUTHS = frozenset(("all", "any"))
 _JOINS = frozenset("cat concat concatenate stack hstack vstack dstack column_stack".split())
 
 
 def taken_out(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Callable[[Any], Any] | None:
     """What writes the result to where the option `out` says, which is removed; the dtype that it asks for is set."""
+    if name in _WITHOUT and "out" in options:
+        raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
     out = options.pop("out", None)
     if out is None:
         return None

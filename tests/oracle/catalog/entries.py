@@ -47,7 +47,6 @@ DIFFERENCES = {
     "AdaptiveAvgPool2d": "the gradient of no channels is empty; PyTorch's is an error",
     "scatter": "src of an empty index has no gradient; PyTorch's is empty",
     "scatter_": "src of an empty index has no gradient; PyTorch's is empty. reduce= has gradients; PyTorch's has none",
-    "einsum": "results are new memory; PyTorch's may be views",
     "torch.distributions.Categorical": "logits of no examples are accepted; PyTorch's check of them fails",
     "numpy": "bfloat16 gives an array of ml_dtypes; PyTorch refuses it",
     "empty": "compiled, it is zeros",
@@ -66,8 +65,6 @@ LISTED = _listed()
 MORE: dict[str, str] = {
     "torch.nn.functional.scaled_dot_product_attention": "uint8 int8 int16 int32 int64",
     "torch.nn.PReLU": "bool uint8 int8 int16 int32 int64",
-    "torch.abs": "bool",
-    "Tensor.abs": "bool",
     "torch.nn.functional.conv2d": "bool",
     "Tensor.trace": "bool",
     "torch.nn.ReplicationPad2d": "bool",
