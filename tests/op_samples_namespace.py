@@ -54,7 +54,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "triangle_indices": [make(((5,), 3, 2, 0, 1, 2, True)), make(((9,), 4, 3, 0, 2, 2, False))],
         "euclidean_distances": [make((matrix, matrix * 2 + 0.5))],
         "erfinv": elementwise(1, low=-0.9, high=0.9),
-        "bernoulli": [make((draw("u", (2, 3), 0.1, 0.9), draw("v", (3,), 0.0, 1.0)))],
+        **{name: [make((draw("u", (2, 3), 0.1, 0.9), draw("v", (3,), 0.0, 1.0)))] for name in ("bernoulli", "below")},
         "ctc_lengths": [make((FEW, 4))],
         "fake_quantize": [make((matrix, torch.tensor(0.25), torch.tensor(-2), -8, 4))],
         "normal_deviation": [make((matrix,))],
@@ -72,6 +72,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "mode": [make((matrix, 1)), make((vector, 0))],
         **{name: [make((matrix,)), make((vector,))] for name in
            ("median_of_all", "nanmedian_of_all", "max_of_all", "min_of_all")},
+        "heaviside": [make((matrix - 1.0, vector))],
         "length": [make((matrix, 0.01))],
         "product_alone": [make((values, vector))],
         "pick": [make((matrix, 1, PLACES))],

@@ -12,6 +12,7 @@ from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops import samplers
 from eagerjit.ops.conditions import required
+from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.random import Generator
 from eagerjit.runtime import dtypes
@@ -28,7 +29,15 @@ def _below(drawn: Tensor, chance: Tensor) -> Tensor:
     return drawn < required((chance >= 0.0).logical_and(chance <= 1.0), chance, "RuntimeError", message)
 
 
-_below_op = Op("bernoulli", _below, differentiable=False)
+_below_op = Op("below", _below, differentiable=False)
+
+
+def _flags(drawn: Tensor, chance: Tensor) -> Tensor:
+    """Ones where numbers drawn from [0, 1) are below a chance, else zeros, which never vary with the chance."""
+    return as_dtype(_below(drawn, chance), chance.dtype)
+
+
+_flags_op = Op("bernoulli", _flags, (None, lambda g, out, drawn, chance: g.new_zeros(g.shape)))
 
 
 def happens(shape: Any, chance: Any, generator: Generator | None, device: Any) -> Tensor:
@@ -49,8 +58,9 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     """Zeros and ones: ones with the probabilities in input, or with probability p."""
     if p is None and not input.dtype.is_floating_point:
         raise NotImplementedError(f'"bernoulli_tensor_cpu_p_" not implemented for {input.dtype}')
-    chance = input.detach() if p is None else p
-    return happens(input.shape, chance, generator, input.device).to(input.dtype)
+    if p is None:
+        return _flags_op.call(random.rand(tuple(input.shape), generator=generator, device=input.device), input)
+    return happens(input.shape, p, generator, input.device).to(input.dtype)
 
 
 @public

@@ -49,7 +49,12 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Distances where target is 1, and what is missing from them to the margin where it is -1."""
-    return _hinge.call(check_reduction(reduction, size_average, reduce), input, target, float(margin))
+    return _hinge.call(check_reduction(reduction, size_average, reduce), input, only_compared(target), float(margin))
+
+
+def only_compared(target: Tensor) -> Tensor:
+    """A target that a loss has no slope along."""
+    return target.detach() if target.requires_grad else target
 
 
 _ranking = _loss(
@@ -103,7 +108,8 @@ def cosine_embedding_loss(
             f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes "
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
-    return _cosine.call(check_reduction(reduction, size_average, reduce), input1, input2, target, float(margin))
+    reduction = check_reduction(reduction, size_average, reduce)
+    return _cosine.call(reduction, input1, input2, only_compared(target), float(margin))
 
 
 _triplet = _loss(

@@ -75,12 +75,24 @@ def _entr(input: Tensor) -> Tensor:
 ELEMENTARY["entr"].rules = (lambda g, out, input: g * (-input.log() - 1.0),)
 
 
-@public
-def heaviside(input: Tensor, values: Tensor) -> Tensor:
+def _no_slope(g: Any, *arguments: Any) -> Any:
+    return g.new_zeros(g.shape)
+
+
+def _heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below 0, 1 above, and `values` where input is 0."""
     if input.dtype is not values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return values.where(input == 0, (input > 0).to(input.dtype))
+
+
+_heaviside_op = Op("heaviside", _heaviside, (_no_slope, lambda g, out, input, values: g.where(input == 0, 0.0)))
+
+
+@public
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """0 below 0, 1 above, and `values` where input is 0."""
+    return _heaviside_op.call(input, values)
 
 
 def _most_precise(*operands: Any) -> dtypes.DType:
@@ -213,7 +225,7 @@ def _nextafter(input: Tensor, other: Tensor) -> Tensor:
     return y.where(x == y, moved).where(x.isnan().logical_or(y.isnan()).logical_not(), x + y)
 
 
-nextafter = Op("nextafter", _nextafter, differentiable=False)
+nextafter = Op("nextafter", _nextafter, (lambda g, out, input, other: g.where(input != other, 0.0), _no_slope))
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------

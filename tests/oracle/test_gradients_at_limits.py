@@ -85,6 +85,7 @@ FIRST: dict[str, Call] = {
     "log_ndtr": lambda t, x: t.special.log_ndtr(x),
     "erfcx": lambda t, x: t.special.erfcx(-x.abs()),
     "ndtri": lambda t, x: t.special.ndtri(x),
+    "nextafter": lambda t, x: t.nextafter(x, t.ones(4)),
 }
 
 
@@ -134,3 +135,29 @@ def test_cosine_similarity_of_short_vectors(values: Any, eps: float) -> None:
         return x.grad.tolist()
 
     same(gradients)
+
+
+FLAT: dict[str, Call] = {
+    "bernoulli": lambda t, x: t.bernoulli(x.clamp(0.0, 1.0)),
+    "nextafter": lambda t, x: t.nextafter(t.ones(3), x),
+    "heaviside": lambda t, x: t.heaviside(x, t.ones(3)),
+    "heaviside at zero": lambda t, x: t.heaviside(t.zeros(3), x),
+    "hinge_embedding_loss": lambda t, x: t.nn.functional.hinge_embedding_loss(t.ones(3), x),
+    "cosine_embedding_loss": lambda t, x: t.nn.functional.cosine_embedding_loss(t.ones(3, 2), t.ones(3, 2), x),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_what_has_a_gradient(name: str) -> None:
+    def required(t: Any, jit: Any) -> bool:
+        x = t.tensor([1.0, -1.0, 1.0], requires_grad=True)
+        return jit(lambda x: FLAT[name](t, x))(x).requires_grad
+
+    same(required)
+
+
+def test_steps_have_no_slope() -> None:
+    x = ej.tensor([0.0, 1.0, 0.5], requires_grad=True)
+    values = ej.ones(3, requires_grad=True)
+    (ej.bernoulli(x) + ej.heaviside(x, values)).sum().backward()
+    assert x.grad.tolist() == [0.0] * 3 and values.grad.tolist() == [1.0, 0.0, 0.0]
