@@ -149,7 +149,7 @@ def _quotient(a: Any, b: Any) -> Any:
         return plain(a) / plain(b)
     floats = [_floated(x) if type(x) is SymbolicInt else x for x in (a, b)]
     if all(type(x) is TracedFloat or -_EXACT <= x <= _EXACT for x in floats):
-        return to_float(floats[0]) / to_float(floats[1])
+        return _calculate("div", operator.truediv, *map(to_float, floats))
     return plain(a) / plain(b)
 
 
