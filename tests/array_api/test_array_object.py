@@ -211,7 +211,7 @@ def test_conversions_to_numbers(dtype):
         x = xp.asarray(number, dtype=getattr(xp, dtype))
         assert bool(x) is bool(number) and type(complex(x)) is complex and complex(x) == number
         if dtype in COMPLEXES:
-            for kind in (int, float):  # as PyTorch does where the imaginary part is 0; the standard asks for a TypeError
+            for kind in (int, float):  # as PyTorch does; the standard asks for a TypeError
                 assert kind(x) == number
                 with pytest.raises(RuntimeError):
                     kind(x + 1j)
