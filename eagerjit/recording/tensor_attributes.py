@@ -30,8 +30,8 @@ def note_asked(journal: Journal, tensor: Any, name: str = "") -> None:
     """Code is about to ask something of a tensor: one from outside is an input, of just this dtype and rank, which
     needs a gradient or not as now, even where nothing is computed of it.
     """
-    if not isinstance(tensor, Tensor) or not isinstance(tensor._data, np.ndarray):
-        return
+    if not isinstance(tensor, Tensor) or hasattr(tensor, "_pattern") or not isinstance(tensor._data, np.ndarray):
+        return  # of a sparse one what it consists of is found
     journal.tracer.value(tensor)
     if name in _OF_HISTORY:
         node = tensor._node
