@@ -54,7 +54,7 @@ class Structure:
 def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()) -> Structure:
     """The present structure of these objects; attributes in `changing`, (object, name), need not stay."""
     epoch = mode.epoch()
-    unique = list({id(o): o for o in owners if has_state(o)}.values())
+    unique = _outermost(list({id(o): o for o in owners if has_state(o)}.values()))
     names = {id(o): [id(o.__dict__)] for o in unique if hasattr(o, "__dict__")}
     for owner in unique:
         for module in owner.modules() if hasattr(owner, "modules") else ():
@@ -67,11 +67,18 @@ def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()
     return Structure(unique, states, epoch, *settings, changing, held, list(_known_by_identity(unique)))
 
 
+def _outermost(owners: list[Any]) -> list[Any]:
+    """The owners but Modules that lie in others, whose structure is part of theirs."""
+    parts = (m for o in owners if hasattr(o, "named_modules") for _, m in o.named_modules() if m is not o)
+    within = set(map(id, parts))
+    return [o for o in owners if id(o) not in within]
+
+
 def _known_by_identity(owners: list[Any]) -> Iterator[Any]:
     """The objects but tensors that Modules and optimizers hold, also in containers."""
     kept: list[Any] = []
     for owner in owners:
-        for part in (owner, *(owner.modules() if hasattr(owner, "modules") else ())):
+        for part in owner.modules() if hasattr(owner, "modules") else (owner,):
             contents(getattr(part, "__dict__", {}), kept)
             kept += getattr(part, "__dict__", {}).values()
         for group in getattr(owner, "param_groups", ()):

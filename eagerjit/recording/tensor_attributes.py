@@ -23,7 +23,7 @@ def is_given(tensor: Any, name: str) -> bool:
     return isinstance(tensor, Tensor) and not hasattr(type(tensor), name)
 
 
-_OF_HISTORY = frozenset(("grad_fn", "is_leaf", "requires_grad_", "retains_grad"))
+_OF_HISTORY = frozenset(("grad_fn", "is_leaf", "retains_grad"))
 
 
 def note_asked(journal: Journal, tensor: Any, name: str = "") -> None:
