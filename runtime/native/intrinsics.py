@@ -17,6 +17,13 @@ from eagerjit.runtime.native.fourier_code import (
     take_pairs,
     turn_pairs,
 )
+from eagerjit.runtime.native.pair_code import (
+    alternate_halves,
+    multiply_pairs,
+    round_sixteen,
+    tiles_begin,
+    tiles_end,
+)
 from eagerjit.runtime.native.panel_code import multiply_panel
 from eagerjit.runtime.native.row_code import add_scaled_rows
 
@@ -340,6 +347,11 @@ _SPECIAL = {
     "multiply_panel": multiply_panel,
     "multiply_tile": _multiply_tile,
     "multiply_seen": _multiply_seen,
+    "multiply_pairs": multiply_pairs,
+    "tiles_begin": tiles_begin,
+    "tiles_end": tiles_end,
+    "alternate_halves": alternate_halves,
+    "round_sixteen": round_sixteen,
     "transpose_tile": transpose_tile,
     "transpose_wide": transpose_wide,
     "run_eight": run_eight,

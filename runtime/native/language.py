@@ -37,6 +37,12 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
            multiply_panel(rows, vectors, k, a, b, b_row, c, c_row, add): C is, or if `add` becomes larger by, such a sum
            where the i-th vectors are at b + i * b_row floats and `rows`, a power of two, is found at run time.
+           multiply_pairs(blocks, a, a_next, b, b_next, c, add): the 32 x 32 floats at c are, or if `add` grow by,
+             products of two blocks of 16 rows with two of 16 columns, each so many blocks of 16 x 16 pairs of bfloat16
+             numbers one behind the other. Where the processor has no such instruction, nothing.
+           tiles_begin(description) and tiles_end(): around `multiply_pairs`; AMX's description of tiles, 64 bytes.
+           alternate_halves(to, first, second): 16 numbers of two bytes and 16 others by turns.
+           round_sixteen(to, from): 16 floats as bfloat16.
            transpose_tile(rows, to, to_row, from, from_row): the transpose of 4 or 8 rows of 8 floats; rows are so many
              floats apart.
            transpose_wide(to, to_row, from, from_row): the transpose of 4 rows of 4 numbers of 8 bytes, rows so many
@@ -161,6 +167,8 @@ add_scaled_rows = Intrinsic("add_scaled_rows")
 multiply_panel = Intrinsic("multiply_panel")
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
+multiply_pairs, tiles_begin, tiles_end = map(Intrinsic, ("multiply_pairs", "tiles_begin", "tiles_end"))
+alternate_halves, round_sixteen = map(Intrinsic, ("alternate_halves", "round_sixteen"))
 transpose_tile = Intrinsic("transpose_tile")
 transpose_wide = Intrinsic("transpose_wide")
 run_eight = Intrinsic("run_eight")

@@ -22,7 +22,7 @@ CORE = Part(
 """What runs Programs and serves eager operators, then other calls of the eager API, which have no memory of their own.
 """
 
-PRODUCTS = Part("packing", "tiles", "copying", "panels", "tile_products", "matmul", base=(CORE,))
+PRODUCTS = Part("packing", "tiles", "copying", "panels", "pairs", "tile_products", "matmul", base=(CORE,))
 ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse", "holders")}
 ROUTINES |= {
     "factors": Part("factors", "spectra", base=(CORE,)),

@@ -3,9 +3,10 @@
 A product is cut into tiles of C by its sizes and the machine's processors, never by the number of threads in use, so
 every element is computed the same way whatever runs it. float32 is multiplied in registers (`panels.py`), for which
 operands are packed as they lie; vectors, columns narrower than a register and float64 go to single-threaded BLAS. An
-operand BLAS can't read (no unit stride, another element type) is packed tile by tile into scratch memory; float16 and
-bfloat16 are computed in float32, integers in 64 bits by a plain loop, which does without BLAS what BLAS would. Products
-of a few numbers, of which a batch may have many, are such loops too: BLAS takes longer to be called than to compute.
+operand BLAS can't read (no unit stride, another element type) is packed tile by tile into scratch memory; float16 is
+computed in float32, and so is bfloat16 where the processor has no instructions for it (`pairs.py`), integers in 64 bits
+by a plain loop, which does without BLAS what BLAS would. Products of a few numbers, of which a batch may have many, are
+such loops too: BLAS takes longer to be called than to compute.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.packing import item_size, pack, unpack, work_size
+from eagerjit.runtime.native.pairs import pair_scratch, product_of_pairs, suits_pairs
 from eagerjit.runtime.native.panels import multiply_panels, panel_scratch, suits_panels
 from eagerjit.runtime.native.products import (
     BFLOAT16,
@@ -31,6 +33,7 @@ from eagerjit.runtime.native.products import (
     INT32_MAX,
     LEAST_TILE,
     LEAST_TILE_WORK,
+    PAIRS_PER_TIME,
     PER_OPERATION,
     SEVERAL,
     SEVERAL_TILE_WORK,
@@ -68,8 +71,10 @@ B_LEADING = 152
 A_SCRATCH_BYTES = 160
 B_SCRATCH_BYTES = 168
 C_SCRATCH_BYTES = 176
-PANELS = 184  # whether tiles are multiplied by `multiply_panels`
+WAY = 184  # how tiles are multiplied
 JOB_BYTES = 192
+
+BY_BLAS, IN_PANELS, IN_PAIRS = range(3)
 
 
 def matmul(
@@ -137,10 +142,10 @@ def matmul(
         if is_worth_threads(batches * (m * n * k * PER_OPERATION + SMALL_WORK)):
             return parallel_for(address_of(_small_kernel), job, batches, 0, TILE_ALIGNMENT)
         return serial_for(address_of(_small_kernel), job, batches, 0)
-    store_i64(job, PANELS, work_size(dtype) == 4 and suits_panels(m, n, k, b_row))
+    store_i64(job, WAY, _way(dtype, m, n, k, b_row))
     tiles = batches * _choose_tiles(job, batches)
     scratch_bytes = _plan_packing(job)
-    if is_worth_threads(batches * m * n * k // PER_OPERATION):
+    if is_worth_threads(batches * m * n * k // (PER_OPERATION * _speed(job))):
         return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes, 1)
     return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
 
@@ -151,6 +156,17 @@ def _store_dimension(batch: ptr, d: i64, extent: i64, a_step: i64, c_step: i64) 
     store_i64(batch, d * 32 + 8, a_step)
     store_i64(batch, d * 32 + 16, 0)
     store_i64(batch, d * 32 + 24, c_step)
+
+
+def _way(dtype: i64, m: i64, n: i64, k: i64, b_row: i64) -> i64:
+    if suits_pairs(dtype, m, n, k):
+        return IN_PAIRS
+    return IN_PANELS if work_size(dtype) == 4 and suits_panels(m, n, k, b_row) else BY_BLAS
+
+
+def _speed(job: ptr) -> i64:
+    """How many multiplications end in the time of one otherwise."""
+    return PAIRS_PER_TIME if load_i64(job, WAY) == IN_PAIRS else 1
 
 
 def _choose_tiles(job: ptr, batches: i64) -> i64:
@@ -164,9 +180,9 @@ def _choose_tiles(job: ptr, batches: i64) -> i64:
         down = (m + rows - 1) // rows
         across = (n + columns - 1) // columns
         tiles = batches * down * across
-        least = LEAST_TILE_WORK
+        least = LEAST_TILE_WORK * _speed(job)
         if tiles >= ENOUGH_TILES:
-            if tiles >= SEVERAL * ENOUGH_TILES or not load_i64(job, PANELS):
+            if tiles >= SEVERAL * ENOUGH_TILES or load_i64(job, WAY) != IN_PANELS:
                 break
             least = SEVERAL_TILE_WORK
         if rows * columns * k < 2 * least:
@@ -199,7 +215,9 @@ def _plan_packing(job: ptr) -> i64:
     k = load_i64(job, K)
     a_leading = 0
     b_leading = 0
-    panels = load_i64(job, PANELS)
+    panels = i64(load_i64(job, WAY) == IN_PANELS)
+    if load_i64(job, WAY) == IN_PAIRS:
+        return pair_scratch(rows, columns, k)
     if dtype == FLOAT32 and panels:
         return panel_scratch(rows, columns, k)
     if dtype == FLOAT32 or dtype == FLOAT64:
@@ -306,12 +324,16 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
     a: ptr = load_ptr(job, A) + a_offset * item
     b: ptr = load_ptr(job, B) + b_offset * item
     c: ptr = load_ptr(job, C) + c_offset * item
-    panels = load_i64(job, PANELS)
-    if dtype == FLOAT32 and panels:
+    way = load_i64(job, WAY)
+    if way == IN_PAIRS or (dtype == FLOAT32 and way == IN_PANELS):
         a_row = load_i64(job, A_ROW)
         a_column = load_i64(job, A_COLUMN)
         b_row = load_i64(job, B_ROW)
-        multiply_panels(a, a_row, a_column, b, b_row, load_i64(job, B_COLUMN), c, c_row, rows, columns, k, scratch)
+        b_column = load_i64(job, B_COLUMN)
+        if way == IN_PAIRS:
+            product_of_pairs(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k, scratch)
+        else:
+            multiply_panels(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k, scratch)
         return
     a_leading = load_i64(job, A_LEADING)
     b_leading = load_i64(job, B_LEADING)
@@ -329,7 +351,7 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
     if dtype == FLOAT32 or dtype == FLOAT64:
         product_by_blas(dtype == FLOAT64, a, a_leading, b, b_leading, c, c_row, rows, columns, k)
     elif dtype == FLOAT16 or dtype == BFLOAT16:
-        if panels:
+        if way == IN_PANELS:
             room: ptr = packed + load_i64(job, C_SCRATCH_BYTES)
             multiply_panels(a, k, 1, b, columns, 1, packed, columns, rows, columns, k, room)
         else:

@@ -36,4 +36,5 @@ SERIAL_WORK = 1 << 18  # multiplications of a whole product that one thread had 
 SMALL, SHORT = 128, 32  # multiplications of a product and of an element that end before a call of BLAS would
 SMALL_WORK = 50  # scalar operations of a kernel in the time that is lost between two such products
 PER_OPERATION = 4  # multiplications in the time that a scalar operation of a kernel takes
+PAIRS_PER_TIME = 8  # multiplications of pairs of bfloat16 numbers in the time of one of float32, packing included
 TILE_ALIGNMENT = 16

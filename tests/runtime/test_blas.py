@@ -86,6 +86,40 @@ def test_bits_do_not_depend_on_the_number_of_threads(shape: tuple[int, int, int]
     assert len(set(results)) == 1
 
 
+@pytest.mark.parametrize("k", [1, 2, 31, 32, 33, 100, 513, 1030])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 600), (7, 31), (16, 130), (17, 32), (33, 16), (513, 40), (100, 5)])
+def test_pairs_of_short_floats(rows: int, columns: int, k: int) -> None:
+    rng = np.random.default_rng(rows * k)
+    for _ in range(8):  # layouts
+        check(
+            matrix(rng, (), rows, k, ml_dtypes.bfloat16),
+            matrix(rng, (), k, columns, ml_dtypes.bfloat16),
+        )
+
+
+@pytest.mark.parametrize("k", [64, 1200])
+def test_extremes_of_short_floats(k: int) -> None:
+    """Infinities and NaNs come to the elements they belong to; the largest sums are infinite, halves round to even."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((50, k), (k, 50)))
+    a[3, 5], a[4, 6], b[7, 8] = np.inf, np.nan, -np.inf
+    a[5, 1:], a[5, 0], b[0], b[0, 9] = 0.0, 3e38, 0.5, 3.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+    c = blas.matmul(a, b).astype(np.float64)
+    assert (np.isnan(c) == np.isnan(expected)).all()
+    infinite = np.isinf(expected)
+    infinite[5, 9] = True
+    assert (np.isinf(c) == infinite).all()
+    assert (np.sign(c[infinite]) == np.sign(expected[infinite])).all()
+    ones = np.zeros((40, k), ml_dtypes.bfloat16)
+    ones[:, :2] = 1.0
+    halves = np.zeros((k, 40), ml_dtypes.bfloat16)
+    halves[0], halves[1, ::2], halves[1, 1::2] = 1.0, 2.0**-8, 3 * 2.0**-8
+    assert (blas.matmul(ones, halves)[:, 0::2] == 1.0).all()
+    assert (blas.matmul(ones, halves)[:, 1::2] == 1.0 + 2.0**-6).all()
+
+
 def test_batches_on_several_threads() -> None:
     rng = np.random.default_rng(0)
     q = rng.standard_normal((4, 8, 128, 64)).astype(np.float32)

@@ -1,0 +1,214 @@
+"""Products of bfloat16 matrices by instructions that multiply numbers k and k + 1 at once and add in float32.
+
+Operands are packed in blocks: 16 rows of A with 16 pairs each, and 16 pairs of 16 columns of B, zeros where there are
+none. A's rows are packed two blocks at a time, right before they are multiplied; B is packed whole. An element is the
+sum over pairs in the processor's order along k, however a product is cut. What is subnormal counts as zero, as these
+instructions have it.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.copying import interleave
+from eagerjit.runtime.native.language import (
+    alternate_halves,
+    atomic_load,
+    atomic_store,
+    buffer,
+    copy_bytes,
+    external,
+    fill_bytes,
+    global_bytes,
+    i64,
+    load_i16,
+    multiply_pairs,
+    ptr,
+    round_sixteen,
+    store_i8,
+    store_i16,
+    tiles_begin,
+    tiles_end,
+)
+from eagerjit.runtime.native.products import BFLOAT16
+from eagerjit.runtime.native.tiles import HAS_PAIRS
+
+SIDE = 16  # rows or columns of a block
+RUN = 32  # numbers along k of a block
+BLOCK = SIDE * RUN * 2  # its bytes
+SUMS = 4 * SIDE * SIDE * 4  # bytes of what two blocks of rows and two of columns give
+DEPTH = 512  # of the products done at a time: two blocks of rows fit the first-level cache, B's columns the second
+PANEL = DEPTH // RUN * BLOCK
+LEAST = 4096  # multiplications that are worth packing
+
+_ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18  # Linux lends a process the tiles when it asks
+_permission = global_bytes(8)  # 0: not asked yet, 1: none, 2: given
+syscall = external("i64 syscall(i64, i64, i64)")
+
+
+def suits_pairs(dtype: i64, m: i64, n: i64, k: i64) -> i64:
+    """Whether a product is done this way."""
+    if HAS_PAIRS == 0 or dtype != BFLOAT16 or m * n * k < LEAST:
+        return 0
+    known = atomic_load(_permission, 0)
+    if known == 0:
+        known = 2 if syscall(_ARCH_PRCTL, _REQUEST, _TILE_DATA) == 0 else 1
+        atomic_store(_permission, 0, known)
+    return known == 2
+
+
+def _up(number: i64, multiple: i64) -> i64:
+    return (number + multiple - 1) // multiple * multiple
+
+
+def _depth(k: i64) -> i64:
+    return DEPTH if k > DEPTH else _up(k, RUN)
+
+
+def pair_scratch(rows: i64, columns: i64, k: i64) -> i64:
+    """Bytes that `product_of_pairs` needs, whichever operand is packed whole."""
+    height = _up(rows, 2 * SIDE)
+    width = _up(columns, 2 * SIDE)
+    packed = height if height > width else width
+    return (packed + 2 * SIDE) * _depth(k) * 2 + (height * width * 4 if k > DEPTH else SUMS)
+
+
+def product_of_pairs(
+    a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, rows: i64, columns: i64,
+    k: i64, scratch: ptr,
+) -> None:  # fmt: skip
+    """C = A @ B, C's columns adjacent."""
+    tiles: ptr = buffer(64)
+    fill_bytes(tiles, 0, 64)
+    store_i8(tiles, 0, 1)
+    for tile in range(8):
+        store_i16(tiles, 16 + 2 * tile, 64)  # bytes of a row
+        store_i8(tiles, 48 + tile, SIDE)  # rows
+    tiles_begin(tiles)
+    if rows <= SIDE and b_row == 1:  # a few rows: B, which is read once, need not be turned around
+        _product(b, b_column, b_row, a, a_column, a_row, c, 1, c_row, columns, rows, k, scratch)
+    else:
+        _product(a, a_row, a_column, b, b_row, b_column, c, c_row, 1, rows, columns, k, scratch)
+    tiles_end()
+
+
+def _least(a: i64, b: i64) -> i64:
+    return a if a < b else b
+
+
+def _product(
+    a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, c_column: i64, rows: i64,
+    columns: i64, k: i64, scratch: ptr,
+) -> None:  # fmt: skip
+    """C, whose rows or columns are adjacent. Sums wait in scratch memory for what is to be added to them."""
+    width = _up(columns, 2 * SIDE)
+    right: ptr = scratch + (_up(rows, 2 * SIDE) * width * 4 if k > DEPTH else SUMS)
+    left: ptr = right + width * _depth(k) * 2
+    start = 0
+    while start < k:
+        some = _least(DEPTH, k - start)
+        blocks = (some + RUN - 1) // RUN
+        step = blocks * BLOCK
+        _pack(right, 1, b + start * b_row * 2, columns, width, some, b_column, b_row)
+        sums: ptr = scratch
+        for row in range(0, rows, 2 * SIDE):
+            few = _least(2 * SIDE, rows - row)
+            _pack(left, 0, a + (row * a_row + start * a_column) * 2, few, 2 * SIDE, some, a_row, a_column)
+            for column in range(0, width, 2 * SIDE):
+                panel: ptr = right + column // SIDE * step
+                multiply_pairs(blocks, left, left + step, panel, panel + step, sums, i64(start > 0))
+                if start + some == k:
+                    place: ptr = c + (row * c_row + column * c_column) * 2
+                    _store(place, c_row, c_column, sums, few, _least(2 * SIDE, columns - column))
+                if k > DEPTH:
+                    sums = sums + SUMS
+        start += some
+
+
+def _pack(to: ptr, turned: i64, source: ptr, count: i64, width: i64, k: i64, step: i64, k_step: i64) -> None:
+    """Blocks of `count` rows, or columns where `turned`, made up to `width`; those of the same rows lie together."""
+    blocks = (k + RUN - 1) // RUN
+    if k_step == 1:
+        for first in range(0, width, SIDE):
+            place: ptr = to + first * blocks * (BLOCK // SIDE)
+            _pack_rows(place, turned, source + first * step * 2, _least(count - first, SIDE), k, step, blocks)
+        return
+    for block in range(blocks):  # neighbours share lines of the cache
+        for first in range(0, width, SIDE):
+            place = to + (first // SIDE * blocks + block) * BLOCK
+            at: ptr = source + (first * step + block * RUN * k_step) * 2
+            _pack_block(place, turned, at, _least(count - first, SIDE), _least(k - block * RUN, RUN), step, k_step)
+
+
+def _pack_rows(to: ptr, turned: i64, source: ptr, count: i64, k: i64, step: i64, blocks: i64) -> None:
+    """Blocks of so many rows whose numbers are adjacent, or of columns, each read from end to end."""
+    place: ptr = buffer(PANEL) if turned else to
+    if count < SIDE or k % RUN != 0:
+        fill_bytes(place, 0, blocks * BLOCK)
+    for r in range(count):
+        row: ptr = source + r * step * 2
+        at: ptr = place + r * (RUN * 2)
+        for _ in range(k // RUN):
+            copy_bytes(at, row, RUN * 2)
+            row = row + RUN * 2
+            at = at + BLOCK
+        for i in range(k % RUN):
+            store_i16(at, i * 2, load_i16(row, i * 2))
+    if turned:
+        for block in range(blocks):
+            interleave(to + block * BLOCK, SIDE, place + block * BLOCK, SIDE, SIDE, SIDE)
+
+
+def _pack_block(to: ptr, turned: i64, source: ptr, count: i64, k: i64, step: i64, k_step: i64) -> None:
+    """A block of so many rows, or columns where `turned`, and numbers along k that are apart."""
+    if count <= 0:
+        fill_bytes(to, 0, BLOCK)
+        return
+    adjacent = i64(step == 1)
+    place: ptr = to if adjacent == turned else buffer(BLOCK)
+    if count < SIDE or k < RUN:
+        fill_bytes(place, 0, BLOCK)
+    if adjacent:
+        _columns_together(place, source, count, k, k_step)
+    else:
+        for r in range(count):
+            for i in range(k):
+                store_i16(place, r * (RUN * 2) + i * 2, load_i16(source, (r * step + i * k_step) * 2))
+    if place != to:
+        interleave(to, SIDE, place, SIDE, SIDE, SIDE)
+
+
+def _columns_together(to: ptr, source: ptr, count: i64, k: i64, k_step: i64) -> None:
+    """Pairs of numbers along k, those of adjacent columns side by side."""
+    if count == SIDE:
+        for pair in range(k // 2):
+            first: ptr = source + 2 * pair * k_step * 2
+            alternate_halves(to + pair * 64, first, first + k_step * 2)
+        k_done = k // 2 * 2
+    else:
+        k_done = 0
+    for i in range(k_done, k):
+        for j in range(count):
+            store_i16(to, i // 2 * 64 + j * 4 + i % 2 * 2, load_i16(source, (i * k_step + j) * 2))
+
+
+def _store(c: ptr, c_row: i64, c_column: i64, sums: ptr, rows: i64, columns: i64) -> None:
+    """Sums, rounded, where C's rows or its columns are adjacent."""
+    if c_column == 1:
+        for r in range(rows):
+            for first in range(0, columns, SIDE):
+                _store_run(c + (r * c_row + first) * 2, sums + (r * 2 * SIDE + first) * 4, columns - first)
+        return
+    turned: ptr = buffer(SIDE * SIDE * 4)
+    for first in range(0, rows, SIDE):
+        interleave(turned, SIDE, sums + first * 2 * SIDE * 4, 2 * SIDE, SIDE, columns)
+        for i in range(columns):
+            _store_run(c + (i * c_column + first) * 2, turned + i * SIDE * 4, rows - first)
+
+
+def _store_run(to: ptr, sums: ptr, count: i64) -> None:
+    if count >= SIDE:
+        round_sixteen(to, sums)
+        return
+    rounded: ptr = buffer(SIDE * 2)
+    round_sixteen(rounded, sums)
+    for i in range(count):
+        store_i16(to, i * 2, load_i16(rounded, i * 2))
