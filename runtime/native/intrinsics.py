@@ -94,6 +94,14 @@ def _round_bf16(code: ExpressionTranslator, value: Value) -> Value:
     return code.emit("i16", f"trunc i32 {chosen} to i16")
 
 
+def _prefetch(code: ExpressionTranslator, node: ast.Call) -> Value:
+    count(code, node, 1)
+    code.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    address = code.typed(node.args[0], "ptr").text
+    code.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+    return Value("void", "")
+
+
 def _buffer(code: ExpressionTranslator, node: ast.Call) -> Value:
     count(code, node, 1)
     size, name = code.constant(node.args[0], "the size of a buffer"), code.name()
@@ -363,6 +371,7 @@ _SPECIAL = {
     "join_pairs": join_pairs,
     "scale_pairs": scale_pairs,
     "turn_pairs": turn_pairs,
+    "prefetch": _prefetch,
     "buffer": _buffer,
     "c_string": _c_string,
     "address_of": _address_of,

@@ -21,6 +21,7 @@ Names      Module-level ints and floats are folded in (also `Op.ADD` of an IntEn
 Memory     load_i8 load_u8 load_i16 load_u16 load_i32 load_u32 load_i64 load_f32 load_f64 load_ptr load_f16 load_bf16
            (address, offset=0), the last two give f32; store_i8 store_i16 store_i32 store_i64 store_f32 store_f64
            store_ptr store_f16 store_bf16 (address, offset, value): any alignment, offset in bytes.
+           prefetch(address): the line of the cache will be read soon.
            buffer(n): n bytes of the stack, 64-byte aligned, for the whole call. copy_bytes(to, from, n) and
            fill_bytes(to, byte, n). c_string("text"): a constant, zero-terminated. address_of(function).
 Atomics    atomic_load(address, offset) (acquire), atomic_store(address, offset, value) (release),
@@ -150,7 +151,7 @@ store_i8, store_i16, store_i32, store_i64 = map(Intrinsic, ("store_i8", "store_i
 store_f32, store_f64, store_ptr = map(Intrinsic, ("store_f32", "store_f64", "store_ptr"))
 store_f16, store_bf16 = map(Intrinsic, ("store_f16", "store_bf16"))
 buffer, c_string, address_of = map(Intrinsic, ("buffer", "c_string", "address_of"))
-copy_bytes, fill_bytes = map(Intrinsic, ("copy_bytes", "fill_bytes"))
+copy_bytes, fill_bytes, prefetch = map(Intrinsic, ("copy_bytes", "fill_bytes", "prefetch"))
 atomic_load, atomic_store = map(Intrinsic, ("atomic_load", "atomic_store"))
 atomic_add, atomic_exchange = map(Intrinsic, ("atomic_add", "atomic_exchange"))
 atomic_compare_exchange = Intrinsic("atomic_compare_exchange")

@@ -21,6 +21,7 @@ from eagerjit.runtime.native.language import (
     i64,
     load_i16,
     multiply_pairs,
+    prefetch,
     ptr,
     round_sixteen,
     store_i8,
@@ -35,7 +36,8 @@ SIDE = 16  # rows or columns of a block
 RUN = 32  # numbers along k of a block
 BLOCK = SIDE * RUN * 2  # its bytes
 SUMS = 4 * SIDE * SIDE * 4  # bytes of what two blocks of rows and two of columns give
-DEPTH = 512  # of the products done at a time: two blocks of rows fit the first-level cache, B's columns the second
+DEPTH = 256  # of the products done at a time: what is multiplied fits the first-level cache, B's columns the second
+ROWS_AHEAD = 4  # that are fetched during a multiplication
 PANEL = DEPTH // RUN * BLOCK
 LEAST = 4096  # multiplications that are worth packing
 
@@ -112,7 +114,11 @@ def _product(
         for row in range(0, rows, 2 * SIDE):
             few = _least(2 * SIDE, rows - row)
             _pack(left, 0, a + (row * a_row + start * a_column) * 2, few, 2 * SIDE, some, a_row, a_column)
+            ahead = row + 2 * SIDE
             for column in range(0, width, 2 * SIDE):
+                if a_column == 1:
+                    _expect(a + (ahead * a_row + start) * 2, a_row, _least(rows, row + 4 * SIDE) - ahead, some)
+                    ahead += ROWS_AHEAD
                 panel: ptr = right + column // SIDE * step
                 multiply_pairs(blocks, left, left + step, panel, panel + step, sums, i64(start > 0))
                 if start + some == k:
@@ -121,6 +127,13 @@ def _product(
                 if k > DEPTH:
                     sums = sums + SUMS
         start += some
+
+
+def _expect(a: ptr, a_row: i64, rows: i64, k: i64) -> None:
+    """Rows that are packed next come to the cache while others are multiplied."""
+    for r in range(_least(rows, ROWS_AHEAD)):
+        for i in range(0, k, RUN):
+            prefetch(a + (r * a_row + i) * 2)
 
 
 def _pack(to: ptr, turned: i64, source: ptr, count: i64, width: i64, k: i64, step: i64, k_step: i64) -> None:
