@@ -61,6 +61,7 @@ TRANSPOSED: dict[str, tuple[tuple[int, ...], int, Any, dict[str, Any]]] = {
     "conv_transpose2d DCGAN, 16x64x32": ((16, 64, 32, 32), 3, 4, {"stride": 2, "padding": 1}),
     "conv_transpose2d U-Net, 1x64x32": ((1, 64, 32, 32), 32, 2, {"stride": 2}),
 }
+IN_BFLOAT16 = "conv2d 3x3, 8x64x56", "conv2d 3x3, 16x256x14", "conv2d 1x1, 16x256x14"
 SMALL, LARGE = (1, 4, 8, 8), (8, 64, 56, 56)
 
 
@@ -87,9 +88,9 @@ def cases(torch: Any) -> Iterator[tuple[str, Callable[[], Case]]]:
     def normal(*shape: int) -> Any:
         return torch.tensor(generator.standard_normal(shape, dtype=np.float32) * 0.1)
 
-    def of(layer: Any, *shape: int, wanted: bool = True) -> Case:
-        x = normal(*shape).requires_grad_(wanted)
-        parameters = list(layer.parameters()) if isinstance(layer, nn.Module) else []
+    def of(layer: Any, *shape: int, wanted: bool = True, dtype: Any = torch.float32) -> Case:
+        x = normal(*shape).to(dtype).requires_grad_(wanted)
+        parameters = list(layer.to(dtype).parameters()) if isinstance(layer, nn.Module) else []
         for parameter in parameters:
             with torch.no_grad():
                 parameter.copy_(normal(*parameter.shape))
@@ -101,6 +102,14 @@ def cases(torch: Any) -> Iterator[tuple[str, Callable[[], Case]]]:
     for size in (16, 64, 512):
         for batch in (1, 32):
             yield f"Linear {size}x{size}, {batch}", lambda s=size, b=batch: of(nn.Linear(s, s), b, s)
+    half = torch.bfloat16
+    for batch in (1, 32, 512):
+        yield f"Linear bfloat16 1024x4096, {batch}", lambda b=batch: of(nn.Linear(1024, 4096), b, 1024, dtype=half)
+    for name in IN_BFLOAT16:
+        shape, rows, kernel, options = CONVOLUTIONS[name]
+        yield f"{name}, bfloat16", lambda s=shape, r=rows, n=kernel, o=options: of(
+            nn.Conv2d(s[1], r, n, **o), *s, dtype=half
+        )
     for name, (shape, rows, kernel, options) in CONVOLUTIONS.items():
         kind = getattr(nn, f"Conv{len(shape) - 2}d")
         wanted = shape[1] > 3  # images get no gradient
@@ -177,7 +186,10 @@ def cases(torch: Any) -> Iterator[tuple[str, Callable[[], Case]]]:
 
 
 def summary(result: Any) -> list[float]:
-    """Return a few numbers that show what was computed."""
+    """Return a few numbers that show what was computed; of bfloat16, whose last bit may differ, those of all elements."""
+    if result.dtype.itemsize == 2:
+        whole = result.detach().float()
+        return [float(whole.std()), float(whole.abs().mean())]
     return [float(value) for value in result.detach().reshape(-1)[:4].tolist()]
 
 

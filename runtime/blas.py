@@ -162,7 +162,7 @@ def convolution_into(kind: int, dtype_code: int, operands: Sequence[int]) -> Non
     """The instruction CONVOLUTION on the numbers that its slots hold; raises as `matmul_into` does."""
     words = [*operands[7:], *operands[:7]]
     table = (ctypes.c_int64 * len(words))(*words)
-    check_status(_convolution()(kind, int(dtype_code == layout.FLOAT64), table))
+    check_status(_convolution()(kind, dtype_code, table))
 
 
 def check_status(status: int) -> None:

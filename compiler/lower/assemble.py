@@ -30,6 +30,7 @@ from eagerjit.compiler.lower.sparse import product_kernel
 from eagerjit.compiler.ops import linear, routines, sparse
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Failure, Op, Program
 from eagerjit.runtime.records import record, replace
 
@@ -288,7 +289,8 @@ class Assembler(Placement):
         sizes_ = (x.type.shape[0], w.type.shape[1], sizes.floordiv(w.type.shape[0], node.attributes["groups"]))
         slots = [self._argument(Pointer(where.root, where.offset)) for where in map(layout, (x, w, y))]
         slots += [self.size(s) for s in (*sizes_, node.attributes["groups"], *spatial(node))]
-        return (Op.CONVOLUTION, RESULT[node.op], node.dtype.code, *slots)
+        dtype = dtypes.bfloat16 if node.attributes.get("short") else node.dtype
+        return (Op.CONVOLUTION, RESULT[node.op], dtype.code, *slots)
 
     def _copies(self) -> list[tuple[int, ...]]:
         """Results that could not be computed in place are copied when everything has been read."""

@@ -2,6 +2,7 @@
 
 The three are each other's derivatives: each is linear in both of its inputs, so they make gradients of any order.
 x is (image, channel, point...), w is (row, channel of the group, tap...), y is (image, row, point...).
+`short` says that the float32 numbers of both inputs are those of bfloat16, which some processors multiply faster.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def _same_kind(name: str, a: TensorType, b: TensorType) -> None:
 
 
 def _output_type(
-    x: TensorType, w: TensorType, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+    x: TensorType, w: TensorType, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int,
+    short: bool = False,
 ) -> TensorType:
     _same_kind("convolution", x, w)
     if not sizes.equal(x.shape[1], sizes.mul(w.shape[1], groups)):
@@ -45,7 +47,8 @@ def _output_type(
 
 
 def _input_type(
-    y: TensorType, w: TensorType, size: Shape, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+    y: TensorType, w: TensorType, size: Shape, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int,
+    short: bool = False,
 ) -> TensorType:
     _same_kind("convolution_input", y, w)
     if not sizes.equal(y.shape[1], w.shape[0]):
@@ -54,7 +57,8 @@ def _input_type(
 
 
 def _weight_type(
-    y: TensorType, x: TensorType, size: Shape, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+    y: TensorType, x: TensorType, size: Shape, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int,
+    short: bool = False,
 ) -> TensorType:
     _same_kind("convolution_weight", y, x)
     return TensorType(y.dtype, (y.shape[1], sizes.floordiv(x.shape[1], groups), *size))
@@ -82,7 +86,8 @@ def _grouped(array: np.ndarray, axis: int, groups: int) -> np.ndarray:
 
 
 def _output_reference(
-    x: np.ndarray, w: np.ndarray, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+    x: np.ndarray, w: np.ndarray, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int,
+    short: bool = False,
 ) -> np.ndarray:
     size, kernel = x.shape[2:], w.shape[2:]
     out = tuple(int(output_size(*numbers)) for numbers in zip(size, kernel, stride, padding, dilation, strict=True))  # type: ignore[arg-type]
@@ -94,7 +99,8 @@ def _output_reference(
 
 
 def _input_reference(
-    y: np.ndarray, w: np.ndarray, size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+    y: np.ndarray, w: np.ndarray, size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int,
+    short: bool = False,
 ) -> np.ndarray:
     ys, ws = _grouped(y, 1, groups), _grouped(w, 0, groups)
     xs = np.zeros((y.shape[0], groups, w.shape[1], *size))
@@ -104,7 +110,8 @@ def _input_reference(
 
 
 def _weight_reference(
-    y: np.ndarray, x: np.ndarray, size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+    y: np.ndarray, x: np.ndarray, size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int,
+    short: bool = False,
 ) -> np.ndarray:
     ys, xs = _grouped(y, 1, groups), _grouped(x, 1, groups)
     ws = np.zeros((groups, y.shape[1] // groups, x.shape[1] // groups, *size))

@@ -42,6 +42,11 @@ def _computed(x: Tensor) -> Tensor:
     return contiguous(as_dtype(x, dtype))
 
 
+def _short(*factors: Tensor) -> dict[str, bool]:
+    """What the primitives are told of factors that are computed with in another dtype."""
+    return {"short": True} if all(x.dtype is dtypes.bfloat16 for x in factors) else {}
+
+
 def biased(out: Tensor, bias: Tensor | None, dtype: Any) -> Tensor:
     if bias is not None:
         out = out + as_dtype(bias, out.dtype).reshape((-1, *(1,) * (out.ndim - 2)))
@@ -55,7 +60,7 @@ def _convolution(
     """Sums over channels and kernel of input times weight, plus bias; see `conv2d`."""
     out = emit(
         primitives.convolution, _computed(input), _computed(weight),
-        stride=stride, padding=padding, dilation=dilation, groups=groups,
+        stride=stride, padding=padding, dilation=dilation, groups=groups, **_short(input, weight),
     )  # fmt: skip
     return biased(out, bias, input.dtype)
 
@@ -67,7 +72,7 @@ def _convolution_input(
     """The gradient of a convolution for an input of spatial sizes `size`, plus bias; see `conv_transpose2d`."""
     out = emit(
         primitives.convolution_input, _computed(output), _computed(weight), size=tuple(map(expression, size)),
-        stride=stride, padding=padding, dilation=dilation, groups=groups,
+        stride=stride, padding=padding, dilation=dilation, groups=groups, **_short(output, weight),
     )  # fmt: skip
     return biased(out, bias, output.dtype)
 
@@ -78,7 +83,7 @@ def _convolution_weight(
     """The gradient of a convolution for a weight of kernel sizes `size`."""
     out = emit(
         primitives.convolution_weight, _computed(output), _computed(input), size=tuple(map(expression, size)),
-        stride=stride, padding=padding, dilation=dilation, groups=groups,
+        stride=stride, padding=padding, dilation=dilation, groups=groups, **_short(output, input),
     )  # fmt: skip
     return as_dtype(out, output.dtype)
 

@@ -1,4 +1,4 @@
-"""Convolutions and their gradients: columns of a tile of positions, multiplied by single-threaded BLAS, on the pool.
+"""Convolutions and their gradients: columns of a tile of positions, multiplied on one thread each, on the pool.
 
 X is the input (image, channel, point), W the weight (row, channel of the group, tap), Y the output (image, row, point).
 
@@ -7,7 +7,8 @@ X is the input (image, channel, point), W the weight (row, channel of the group,
     WEIGHT_OF     W = Y @ columns(X) transposed, summed over images and positions in order
 
 Tiles are chosen by sizes and the machine's processors, never by the number of threads in use. The columns of a tile
-stay in a core's cache, so that only X, W and Y pass through memory.
+stay in a core's cache, so that only X, W and Y pass through memory. BLAS multiplies, or `pairs` where the numbers are
+those of bfloat16, which lie in memory as float32.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from eagerjit.runtime.native.convolution_plan import (
     GROUPS,
     IMAGE_TILES,
     IMAGES,
+    IN_PAIRS,
     INPUT_OF,
     ITEM,
     JOB_BYTES,
     LEAST_POSITIONS,
     MANY_POSITIONS,
     OUTPUT_OF,
+    PAIR_SCRATCH,
     PLAIN,
     POINTS,
     POSITION_TILES,
@@ -68,7 +71,16 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_i64,
 )
-from eagerjit.runtime.native.products import INT32_MAX, NO_TRANSPOSE, PER_OPERATION, TOO_LARGE, TRANSPOSE
+from eagerjit.runtime.native.pairs import RUN, pair_scratch, product_of_pairs, suits_pairs
+from eagerjit.runtime.native.products import (
+    BFLOAT16,
+    FLOAT64,
+    INT32_MAX,
+    NO_TRANSPOSE,
+    PER_OPERATION,
+    TOO_LARGE,
+    TRANSPOSE,
+)
 from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for
 from eagerjit.runtime.native.turned import is_turned, lay_out_weight, take_phase
 from eagerjit.runtime.native.windows import STRIDE, gather_columns, scatter_columns
@@ -76,15 +88,30 @@ from eagerjit.runtime.native.windows import STRIDE, gather_columns, scatter_colu
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
 
-def convolution(kind: i64, double: i64, table: ptr) -> i64:
-    """One of the three, on CALLER_WORDS words laid out as above; returns 0 or a negative status."""
+LEAST_PAIR_ROWS = 8  # half of what is multiplied at a time
+
+
+
+def convolution(kind: i64, dtype: i64, table: ptr) -> i64:
+    """One of the three, on CALLER_WORDS words laid out as above; returns 0 or a negative status.
+
+    bfloat16 says that the factors, which are float32, are numbers of that dtype.
+    """
     job: ptr = buffer(JOB_BYTES)
     copy_bytes(job, table, CALLER_WORDS * 8)
-    store_i64(job, ITEM, 8 if double else 4)
+    store_i64(job, ITEM, 8 if dtype == FLOAT64 else 4)
     set_sizes(job)
+    store_i64(job, IN_PAIRS, dtype == BFLOAT16 and _suits_pairs(job))
     if kind == INPUT_OF and is_turned(job) and not covers(job):
         return _turned(job)
     return _run(kind, job)
+
+
+def _suits_pairs(job: ptr) -> i64:
+    """Whether the products of a group's rows and channels fill what is multiplied at a time."""
+    rows = load_i64(job, ROWS)
+    sums = load_i64(job, CHANNELS) * load_i64(job, TAPS)
+    return rows >= LEAST_PAIR_ROWS and sums >= RUN and suits_pairs(rows, load_i64(job, POSITIONS), sums)
 
 
 def _run(kind: i64, job: ptr) -> i64:
@@ -110,9 +137,10 @@ def _run(kind: i64, job: ptr) -> i64:
     if covers(job):
         return multiply_covering(kind, job)
     note_plain(job)
-    if kind == OUTPUT_OF and item == 4 and plan_direct(job):
+    single = i64(item == 4 and load_i64(job, IN_PAIRS) == 0)
+    if kind == OUTPUT_OF and single and plan_direct(job):
         return direct(job, work)
-    if kind == WEIGHT_OF and item == 4 and plan_direct_weight(job, work):
+    if kind == WEIGHT_OF and single and plan_direct_weight(job, work):
         return direct_weight(job)
     choose_tiles(kind, job)
     tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
@@ -122,6 +150,7 @@ def _run(kind: i64, job: ptr) -> i64:
     if load_i64(job, TILE_IMAGES) > 1:
         scratch += rows * tile * item
     tasks = groups * load_i64(job, CHANNEL_BLOCKS) * load_i64(job, IMAGE_TILES)
+    scratch += _plan_pairs(kind, job, (scratch + 63) & -64)
     kernel: ptr = address_of(_scatter_kernel)
     if kind == OUTPUT_OF:
         kernel = address_of(_output_kernel)
@@ -132,6 +161,36 @@ def _run(kind: i64, job: ptr) -> i64:
     if is_worth_threads(work // PER_OPERATION):
         return parallel_for(kernel, job, tasks, scratch, 1)
     return serial_for(kernel, job, tasks, scratch)
+
+
+def _plan_pairs(kind: i64, job: ptr, before: i64) -> i64:
+    """Bytes of scratch memory that products of pairs take behind so many others, those in between included."""
+    if load_i64(job, IN_PAIRS) == 0:
+        return 0
+    tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
+    sums = load_i64(job, CHANNEL_BLOCK) * load_i64(job, TAPS)
+    store_i64(job, PAIR_SCRATCH, before)
+    if kind == OUTPUT_OF:
+        return pair_scratch(load_i64(job, ROW_BLOCK), tile, sums) + 64
+    if kind == INPUT_OF:
+        return pair_scratch(sums, tile, load_i64(job, ROWS)) + 64
+    return pair_scratch(load_i64(job, ROW_BLOCK), sums, tile) + 64
+
+
+def _multiply(
+    job: ptr, scratch: ptr, a_transposed: i64, b_transposed: i64, m: i64, n: i64, k: i64, a: ptr, lda: i64, b: ptr,
+    ldb: i64, add: i64, c: ptr, ldc: i64,
+) -> None:  # fmt: skip
+    """`gemm` on numbers of the job's."""
+    if load_i64(job, IN_PAIRS) == 0:
+        gemm(load_i64(job, ITEM) == 8, a_transposed, b_transposed, m, n, k, a, lda, b, ldb, add, c, ldc)
+        return
+    a_row = 1 if a_transposed == TRANSPOSE else lda
+    a_column = lda if a_transposed == TRANSPOSE else 1
+    b_row = 1 if b_transposed == TRANSPOSE else ldb
+    b_column = ldb if b_transposed == TRANSPOSE else 1
+    room: ptr = scratch + load_i64(job, PAIR_SCRATCH)
+    product_of_pairs(4, a, a_row, a_column, b, b_row, b_column, add, c, ldc, m, n, k, room)
 
 
 # -- the three kernels: each task's result is its own ------------------------------------------------------------------
@@ -169,8 +228,8 @@ def _output_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                 columns = _x(job, image, group, channel) + first * item
                 columns_row = -columns_row
             w: ptr = load_ptr(job, W) + ((group * rows + row) * channels + channel) * taps * item
-            gemm(
-                item == 8, NO_TRANSPOSE, NO_TRANSPOSE, height, count * width, some * taps, w, channels * taps,
+            _multiply(
+                job, scratch, NO_TRANSPOSE, NO_TRANSPOSE, height, count * width, some * taps, w, channels * taps,
                 columns, columns_row, channel > 0, out, out_row,
             )  # fmt: skip
             channel += some
@@ -208,8 +267,8 @@ def _scatter_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             width = minimum(load_i64(job, TILE_POSITIONS), positions - first)
             y: ptr = _rows_of_y(job, gathered, image, count, group, 0, rows, first, width)
             y_row = positions if count == 1 else count * width
-            gemm(
-                item == 8, TRANSPOSE, NO_TRANSPOSE, some * taps, count * width, rows, w, channels * taps, y, y_row,
+            _multiply(
+                job, scratch, TRANSPOSE, NO_TRANSPOSE, some * taps, count * width, rows, w, channels * taps, y, y_row,
                 0, scratch, count * width,
             )  # fmt: skip
             for k in range(count):
@@ -250,8 +309,8 @@ def _weight_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                     columns_row = -columns_row
                 y: ptr = _rows_of_y(job, gathered, image, count, group, row, height, first, width)
                 y_row = positions if count == 1 else count * width
-                gemm(
-                    item == 8, NO_TRANSPOSE, TRANSPOSE, height, some * taps, count * width, y, y_row,
+                _multiply(
+                    job, scratch, NO_TRANSPOSE, TRANSPOSE, height, some * taps, count * width, y, y_row,
                     columns, columns_row, image > 0 or first > 0, w, channels * taps,
                 )  # fmt: skip
                 first += width
@@ -302,7 +361,7 @@ def _turned(job: ptr) -> i64:
     phase: ptr = buffer(JOB_BYTES)
     phases = product(job, STRIDE)
     seen = load_i64(job, IMAGES) * load_i64(job, POSITIONS)
-    directly = load_i64(job, ITEM) == 4 and seen >= LEAST_POSITIONS
+    directly = load_i64(job, ITEM) == 4 and load_i64(job, IN_PAIRS) == 0 and seen >= LEAST_POSITIONS
     for number in range(phases):
         if directly and take_phase(job, phase, number):
             directly = plan_direct(phase)

@@ -55,11 +55,14 @@ W_CHANNEL = X + 216
 W_DEPTH = X + 224
 W_LINE = X + 232
 W_STEP = X + 240
-OWN = X + 248  # what `direct` and `direct_weight` add
-JOB_BYTES = X + 376
+IN_PAIRS = X + 248  # whether tiles are multiplied as `pairs` does, in scratch memory behind the rest
+PAIR_SCRATCH = X + 256
+OWN = X + 264  # what `direct` and `direct_weight` add
+JOB_BYTES = X + 392
 
 TILE = 1024  # positions of a tile, at most: measured best among powers of two
 COLUMNS = 512  # rows (channel, tap) of such a tile
+PAIR_TILE = 512  # the same where pairs are multiplied, whose sums take room too
 LEAST_ROWS = 64
 LEAST_POSITIONS = 64  # of a tile; fewer are not worth packing the weight either
 MANY_POSITIONS = 512  # from here on it pays to copy the weight turned around
@@ -126,7 +129,8 @@ def choose_tiles(kind: i64, job: ptr) -> None:
     taps = load_i64(job, TAPS)
     positions = load_i64(job, POSITIONS)
     line = load_i64(job, WIDTH + OUTPUT)
-    tile = TILE
+    tile = PAIR_TILE if load_i64(job, IN_PAIRS) else TILE
+    most = COLUMNS * tile
     while True:
         pieces = _blocks(positions, tile)
         tile_positions = positions
@@ -141,7 +145,7 @@ def choose_tiles(kind: i64, job: ptr) -> None:
         if kind == WEIGHT_OF or tiles >= ENOUGH_TILES or tile <= LEAST_POSITIONS:
             break
         tile = tile // 2
-    block = _blocks(COLUMNS * TILE, taps * tile_images * tile_positions)
+    block = _blocks(most, taps * tile_images * tile_positions)
     block = block if block < channels else channels
     block = _blocks(channels, _blocks(channels, block))
     row_block = rows

@@ -19,10 +19,12 @@ from eagerjit.runtime.native.fourier_code import (
 )
 from eagerjit.runtime.native.pair_code import (
     alternate_halves,
+    alternate_upper_halves,
     multiply_pairs,
     round_sixteen,
     tiles_begin,
     tiles_end,
+    upper_halves,
 )
 from eagerjit.runtime.native.panel_code import multiply_panel
 from eagerjit.runtime.native.row_code import add_scaled_rows
@@ -359,6 +361,8 @@ _SPECIAL = {
     "tiles_begin": tiles_begin,
     "tiles_end": tiles_end,
     "alternate_halves": alternate_halves,
+    "alternate_upper_halves": alternate_upper_halves,
+    "upper_halves": upper_halves,
     "round_sixteen": round_sixteen,
     "transpose_tile": transpose_tile,
     "transpose_wide": transpose_wide,

@@ -43,6 +43,8 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
              numbers one behind the other. Where the processor has no such instruction, nothing.
            tiles_begin(description) and tiles_end(): around `multiply_pairs`; AMX's description of tiles, 64 bytes.
            alternate_halves(to, first, second): 16 numbers of two bytes and 16 others by turns.
+           alternate_upper_halves(to, first, second), upper_halves(to, from): the same of the bfloat16 numbers that 16
+             floats and 16 others begin with, and those of 32 floats.
            round_sixteen(to, from): 16 floats as bfloat16.
            transpose_tile(rows, to, to_row, from, from_row): the transpose of 4 or 8 rows of 8 floats; rows are so many
              floats apart.
@@ -169,7 +171,8 @@ multiply_panel = Intrinsic("multiply_panel")
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
 multiply_pairs, tiles_begin, tiles_end = map(Intrinsic, ("multiply_pairs", "tiles_begin", "tiles_end"))
-alternate_halves, round_sixteen = map(Intrinsic, ("alternate_halves", "round_sixteen"))
+alternate_halves, alternate_upper_halves = map(Intrinsic, ("alternate_halves", "alternate_upper_halves"))
+upper_halves, round_sixteen = map(Intrinsic, ("upper_halves", "round_sixteen"))
 transpose_tile = Intrinsic("transpose_tile")
 transpose_wide = Intrinsic("transpose_wide")
 run_eight = Intrinsic("run_eight")

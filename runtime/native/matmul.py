@@ -159,7 +159,7 @@ def _store_dimension(batch: ptr, d: i64, extent: i64, a_step: i64, c_step: i64) 
 
 
 def _way(dtype: i64, m: i64, n: i64, k: i64, b_row: i64) -> i64:
-    if suits_pairs(dtype, m, n, k):
+    if dtype == BFLOAT16 and suits_pairs(m, n, k):
         return IN_PAIRS
     return IN_PANELS if work_size(dtype) == 4 and suits_panels(m, n, k, b_row) else BY_BLAS
 
@@ -331,7 +331,7 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
         b_row = load_i64(job, B_ROW)
         b_column = load_i64(job, B_COLUMN)
         if way == IN_PAIRS:
-            product_of_pairs(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k, scratch)
+            product_of_pairs(2, a, a_row, a_column, b, b_row, b_column, 0, c, c_row, rows, columns, k, scratch)
         else:
             multiply_panels(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k, scratch)
         return

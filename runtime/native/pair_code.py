@@ -110,23 +110,46 @@ def alternate_halves(code: ExpressionTranslator, node: ast.Call) -> Value:
     return _NOTHING
 
 
+def alternate_upper_halves(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Of 16 floats and of 16 others: little-endian words whose lower halves are the first's."""
+    count(code, node, 3)
+    to, *sources = (code.typed(argument, "ptr").text for argument in node.args)
+    first, second = (code.emit("vector", f"load <16 x i32>, ptr {source}, align 1").text for source in sources)
+    low = code.emit("vector", f"lshr <16 x i32> {first}, {_all_of(16, 16)}").text
+    high = code.emit("vector", f"and <16 x i32> {second}, {_all_of(16, -65536)}").text
+    joined = code.emit("vector", f"or <16 x i32> {low}, {high}").text
+    code.lines.append(f"  store <16 x i32> {joined}, ptr {to}, align 1")
+    return _NOTHING
+
+
+def upper_halves(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Of 32 floats."""
+    count(code, node, 2)
+    to, source = (code.typed(argument, "ptr").text for argument in node.args)
+    words = code.emit("vector", f"load <32 x i32>, ptr {source}, align 1").text
+    high = code.emit("vector", f"lshr <32 x i32> {words}, {_all_of(32, 16)}").text
+    halves = code.emit("vector", f"trunc <32 x i32> {high} to <32 x i16>").text
+    code.lines.append(f"  store <32 x i16> {halves}, ptr {to}, align 1")
+    return _NOTHING
+
+
+def _all_of(lanes: int, number: int) -> str:
+    return f"<{', '.join([f'i32 {number}'] * lanes)}>"
+
+
 def round_sixteen(code: ExpressionTranslator, node: ast.Call) -> Value:
     """Rounds to nearest even by integer arithmetic: the hardware instruction would flush subnormal numbers."""
     count(code, node, 2)
     to, source = (code.typed(argument, "ptr").text for argument in node.args)
     words, halves = "<16 x i32>", "<16 x i16>"
-
-    def all_of(number: int) -> str:
-        return f"<{', '.join([f'i32 {number}'] * 16)}>"
-
     value = code.emit("vector", f"load <16 x float>, ptr {source}, align 1").text
     bits = code.emit("vector", f"bitcast <16 x float> {value} to {words}").text
-    high = code.emit("vector", f"lshr {words} {bits}, {all_of(16)}").text
-    odd = code.emit("vector", f"and {words} {high}, {all_of(1)}").text
-    bias = code.emit("vector", f"add {words} {odd}, {all_of(32767)}").text
+    high = code.emit("vector", f"lshr {words} {bits}, {_all_of(16, 16)}").text
+    odd = code.emit("vector", f"and {words} {high}, {_all_of(16, 1)}").text
+    bias = code.emit("vector", f"add {words} {odd}, {_all_of(16, 32767)}").text
     rounded = code.emit("vector", f"add {words} {bits}, {bias}").text
-    rounded = code.emit("vector", f"lshr {words} {rounded}, {all_of(16)}").text
-    quiet = code.emit("vector", f"or {words} {high}, {all_of(64)}").text
+    rounded = code.emit("vector", f"lshr {words} {rounded}, {_all_of(16, 16)}").text
+    quiet = code.emit("vector", f"or {words} {high}, {_all_of(16, 64)}").text
     is_nan = code.emit("vector", f"fcmp uno <16 x float> {value}, zeroinitializer").text
     chosen = code.emit("vector", f"select <16 x i1> {is_nan}, {words} {quiet}, {words} {rounded}").text
     short = code.emit("vector", f"trunc {words} {chosen} to {halves}").text

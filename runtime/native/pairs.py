@@ -3,14 +3,15 @@
 Operands are packed in blocks: 16 rows of A with 16 pairs each, and 16 pairs of 16 columns of B, zeros where there are
 none. A's rows are packed two blocks at a time, right before they are multiplied; B is packed whole. An element is the
 sum over pairs in the processor's order along k, however a product is cut. What is subnormal counts as zero, as these
-instructions have it.
+instructions have it. Factors may lie in memory as float32, of which upper halves are taken; then so does the product.
 """
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.copying import interleave
+from eagerjit.runtime.native.copying import copy_run, interleave
 from eagerjit.runtime.native.language import (
     alternate_halves,
+    alternate_upper_halves,
     atomic_load,
     atomic_store,
     buffer,
@@ -28,8 +29,8 @@ from eagerjit.runtime.native.language import (
     store_i16,
     tiles_begin,
     tiles_end,
+    upper_halves,
 )
-from eagerjit.runtime.native.products import BFLOAT16
 from eagerjit.runtime.native.tiles import HAS_PAIRS
 
 SIDE = 16  # rows or columns of a block
@@ -46,9 +47,9 @@ _permission = global_bytes(8)  # 0: not asked yet, 1: none, 2: given
 syscall = external("i64 syscall(i64, i64, i64)")
 
 
-def suits_pairs(dtype: i64, m: i64, n: i64, k: i64) -> i64:
-    """Whether a product is done this way."""
-    if HAS_PAIRS == 0 or dtype != BFLOAT16 or m * n * k < LEAST:
+def suits_pairs(m: i64, n: i64, k: i64) -> i64:
+    """Whether a product of bfloat16 numbers is done this way."""
+    if HAS_PAIRS == 0 or m * n * k < LEAST:
         return 0
     known = atomic_load(_permission, 0)
     if known == 0:
@@ -74,10 +75,10 @@ def pair_scratch(rows: i64, columns: i64, k: i64) -> i64:
 
 
 def product_of_pairs(
-    a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, rows: i64, columns: i64,
-    k: i64, scratch: ptr,
+    item: i64, a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, add: i64, c: ptr, c_row: i64,
+    rows: i64, columns: i64, k: i64, scratch: ptr,
 ) -> None:  # fmt: skip
-    """C = A @ B, C's columns adjacent."""
+    """C = A @ B, C's columns adjacent; elements of 2 bytes, or of 4 where C may grow by the product (`add`)."""
     tiles: ptr = buffer(64)
     fill_bytes(tiles, 0, 64)
     store_i8(tiles, 0, 1)
@@ -85,10 +86,10 @@ def product_of_pairs(
         store_i16(tiles, 16 + 2 * tile, 64)  # bytes of a row
         store_i8(tiles, 48 + tile, SIDE)  # rows
     tiles_begin(tiles)
-    if rows <= SIDE and b_row == 1:  # a few rows: B, which is read once, need not be turned around
-        _product(b, b_column, b_row, a, a_column, a_row, c, 1, c_row, columns, rows, k, scratch)
+    if item == 2 and rows <= SIDE and b_row == 1:  # a few rows: B, which is read once, need not be turned around
+        _product(item, b, b_column, b_row, a, a_column, a_row, add, c, 1, c_row, columns, rows, k, scratch)
     else:
-        _product(a, a_row, a_column, b, b_row, b_column, c, c_row, 1, rows, columns, k, scratch)
+        _product(item, a, a_row, a_column, b, b_row, b_column, add, c, c_row, 1, rows, columns, k, scratch)
     tiles_end()
 
 
@@ -97,8 +98,8 @@ def _least(a: i64, b: i64) -> i64:
 
 
 def _product(
-    a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, c_column: i64, rows: i64,
-    columns: i64, k: i64, scratch: ptr,
+    item: i64, a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, add: i64, c: ptr, c_row: i64,
+    c_column: i64, rows: i64, columns: i64, k: i64, scratch: ptr,
 ) -> None:  # fmt: skip
     """C, whose rows or columns are adjacent. Sums wait in scratch memory for what is to be added to them."""
     width = _up(columns, 2 * SIDE)
@@ -109,68 +110,86 @@ def _product(
         some = _least(DEPTH, k - start)
         blocks = (some + RUN - 1) // RUN
         step = blocks * BLOCK
-        _pack(right, 1, b + start * b_row * 2, columns, width, some, b_column, b_row)
+        _pack(item, right, 1, b + start * b_row * item, columns, width, some, b_column, b_row)
         sums: ptr = scratch
         for row in range(0, rows, 2 * SIDE):
             few = _least(2 * SIDE, rows - row)
-            _pack(left, 0, a + (row * a_row + start * a_column) * 2, few, 2 * SIDE, some, a_row, a_column)
+            at: ptr = a + (row * a_row + start * a_column) * item
+            _pack(item, left, 0, at, few, 2 * SIDE, some, a_row, a_column)
             ahead = row + 2 * SIDE
             for column in range(0, width, 2 * SIDE):
                 if a_column == 1:
-                    _expect(a + (ahead * a_row + start) * 2, a_row, _least(rows, row + 4 * SIDE) - ahead, some)
+                    at = a + (ahead * a_row + start) * item
+                    _expect(at, a_row * item, _least(rows, row + 4 * SIDE) - ahead, some * item)
                     ahead += ROWS_AHEAD
+                place: ptr = c + (row * c_row + column * c_column) * item
+                thin = _least(2 * SIDE, columns - column)
+                if add and start == 0:
+                    _copy_floats(sums, 2 * SIDE, place, c_row, few, thin)
                 panel: ptr = right + column // SIDE * step
-                multiply_pairs(blocks, left, left + step, panel, panel + step, sums, i64(start > 0))
+                multiply_pairs(blocks, left, left + step, panel, panel + step, sums, i64(add or start > 0))
                 if start + some == k:
-                    place: ptr = c + (row * c_row + column * c_column) * 2
-                    _store(place, c_row, c_column, sums, few, _least(2 * SIDE, columns - column))
+                    if item == 4:
+                        _copy_floats(place, c_row, sums, 2 * SIDE, few, thin)
+                    else:
+                        _store(place, c_row, c_column, sums, few, thin)
                 if k > DEPTH:
                     sums = sums + SUMS
         start += some
 
 
-def _expect(a: ptr, a_row: i64, rows: i64, k: i64) -> None:
-    """Rows that are packed next come to the cache while others are multiplied."""
+def _expect(row: ptr, step: i64, rows: i64, size: i64) -> None:
+    """Rows that are packed next, so many bytes each, come to the cache while others are multiplied."""
     for r in range(_least(rows, ROWS_AHEAD)):
-        for i in range(0, k, RUN):
-            prefetch(a + (r * a_row + i) * 2)
+        for at in range(0, size, 64):
+            prefetch(row + r * step + at)
 
 
-def _pack(to: ptr, turned: i64, source: ptr, count: i64, width: i64, k: i64, step: i64, k_step: i64) -> None:
+def _copy_floats(to: ptr, to_row: i64, source: ptr, source_row: i64, rows: i64, columns: i64) -> None:
+    for r in range(rows):
+        copy_run(to + r * to_row * 4, source + r * source_row * 4, columns * 4)
+
+
+def _pack(item: i64, to: ptr, turned: i64, source: ptr, count: i64, width: i64, k: i64, step: i64, k_step: i64) -> None:
     """Blocks of `count` rows, or columns where `turned`, made up to `width`; those of the same rows lie together."""
     blocks = (k + RUN - 1) // RUN
     if k_step == 1:
         for first in range(0, width, SIDE):
             place: ptr = to + first * blocks * (BLOCK // SIDE)
-            _pack_rows(place, turned, source + first * step * 2, _least(count - first, SIDE), k, step, blocks)
+            at: ptr = source + first * step * item
+            _pack_rows(item, place, turned, at, _least(count - first, SIDE), k, step * item, blocks)
         return
     for block in range(blocks):  # neighbours share lines of the cache
         for first in range(0, width, SIDE):
             place = to + (first // SIDE * blocks + block) * BLOCK
-            at: ptr = source + (first * step + block * RUN * k_step) * 2
-            _pack_block(place, turned, at, _least(count - first, SIDE), _least(k - block * RUN, RUN), step, k_step)
+            at = source + (first * step + block * RUN * k_step) * item
+            some = _least(count - first, SIDE)
+            _pack_block(item, place, turned, at, some, _least(k - block * RUN, RUN), step, k_step)
 
 
-def _pack_rows(to: ptr, turned: i64, source: ptr, count: i64, k: i64, step: i64, blocks: i64) -> None:
-    """Blocks of so many rows whose numbers are adjacent, or of columns, each read from end to end."""
+def _pack_rows(item: i64, to: ptr, turned: i64, source: ptr, count: i64, k: i64, step: i64, blocks: i64) -> None:
+    """Blocks of so many rows of adjacent numbers, `step` bytes apart, or of columns, each read from end to end."""
     place: ptr = buffer(PANEL) if turned else to
     if count < SIDE or k % RUN != 0:
         fill_bytes(place, 0, blocks * BLOCK)
     for r in range(count):
-        row: ptr = source + r * step * 2
+        row: ptr = source + r * step
         at: ptr = place + r * (RUN * 2)
         for _ in range(k // RUN):
-            copy_bytes(at, row, RUN * 2)
-            row = row + RUN * 2
+            if item == 2:
+                copy_bytes(at, row, RUN * 2)
+            else:
+                upper_halves(at, row)
+            row = row + RUN * item
             at = at + BLOCK
         for i in range(k % RUN):
-            store_i16(at, i * 2, load_i16(row, i * 2))
+            store_i16(at, i * 2, load_i16(row, i * item + item - 2))
     if turned:
         for block in range(blocks):
             interleave(to + block * BLOCK, SIDE, place + block * BLOCK, SIDE, SIDE, SIDE)
 
 
-def _pack_block(to: ptr, turned: i64, source: ptr, count: i64, k: i64, step: i64, k_step: i64) -> None:
+def _pack_block(item: i64, to: ptr, turned: i64, source: ptr, count: i64, k: i64, step: i64, k_step: i64) -> None:
     """A block of so many rows, or columns where `turned`, and numbers along k that are apart."""
     if count <= 0:
         fill_bytes(to, 0, BLOCK)
@@ -180,27 +199,30 @@ def _pack_block(to: ptr, turned: i64, source: ptr, count: i64, k: i64, step: i64
     if count < SIDE or k < RUN:
         fill_bytes(place, 0, BLOCK)
     if adjacent:
-        _columns_together(place, source, count, k, k_step)
+        _columns_together(item, place, source, count, k, k_step)
     else:
         for r in range(count):
             for i in range(k):
-                store_i16(place, r * (RUN * 2) + i * 2, load_i16(source, (r * step + i * k_step) * 2))
+                number = load_i16(source, (r * step + i * k_step) * item + item - 2)
+                store_i16(place, r * (RUN * 2) + i * 2, number)
     if place != to:
         interleave(to, SIDE, place, SIDE, SIDE, SIDE)
 
 
-def _columns_together(to: ptr, source: ptr, count: i64, k: i64, k_step: i64) -> None:
+def _columns_together(item: i64, to: ptr, source: ptr, count: i64, k: i64, k_step: i64) -> None:
     """Pairs of numbers along k, those of adjacent columns side by side."""
+    done = 0
     if count == SIDE:
-        for pair in range(k // 2):
-            first: ptr = source + 2 * pair * k_step * 2
-            alternate_halves(to + pair * 64, first, first + k_step * 2)
-        k_done = k // 2 * 2
-    else:
-        k_done = 0
-    for i in range(k_done, k):
+        done = k & -2
+        for i in range(0, done, 2):
+            first: ptr = source + i * k_step * item
+            if item == 2:
+                alternate_halves(to + i * 32, first, first + k_step * 2)
+            else:
+                alternate_upper_halves(to + i * 32, first, first + k_step * 4)
+    for i in range(done, k):
         for j in range(count):
-            store_i16(to, i // 2 * 64 + j * 4 + i % 2 * 2, load_i16(source, (i * k_step + j) * 2))
+            store_i16(to, i // 2 * 64 + j * 4 + i % 2 * 2, load_i16(source, (i * k_step + j) * item + item - 2))
 
 
 def _store(c: ptr, c_row: i64, c_column: i64, sums: ptr, rows: i64, columns: i64) -> None:

@@ -34,7 +34,7 @@ from eagerjit.runtime.native.objects import (
     not_a_tensor,
     replace_slot,
 )
-from eagerjit.runtime.native.products import FLOAT64, TOO_LARGE
+from eagerjit.runtime.native.products import TOO_LARGE
 from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for, thread_count
 
 TOGETHER = 16
@@ -121,7 +121,7 @@ def run_convolution(operands: ptr, slots: ptr, table: ptr) -> i64:
     for i in range(7):
         store_i64(table, X + 8 * i, _slot(operands, slots, 2 + i))
     function = load_ptr(convolution_function)
-    return call_i64(function, load_i64(operands, 0), i64(load_i64(operands, 8) == FLOAT64), table)
+    return call_i64(function, load_i64(operands, 0), load_i64(operands, 8), table)
 
 
 def _slot(operands: ptr, slots: ptr, i: i64) -> i64:

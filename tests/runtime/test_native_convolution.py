@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -64,18 +65,19 @@ CASES: dict[str, Case] = {
 
 
 def tensors(case: Case, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-    """Input, weight, a gradient of the output, and the attributes of the primitives."""
+    """Input, weight, a gradient of the output, and the attributes; numbers of bfloat16 are kept as float32."""
     images, channels, rows, size, kernel, stride, padding, dilation, groups = case
     random = np.random.default_rng(0)
-    x = random.standard_normal((images, channels, *size)).astype(dtype)
-    w = random.standard_normal((rows, channels // groups, *kernel)).astype(dtype)
+    kept = np.float32 if dtype is ml_dtypes.bfloat16 else dtype
+    x = random.standard_normal((images, channels, *size)).astype(dtype).astype(kept)
+    w = random.standard_normal((rows, channels // groups, *kernel)).astype(dtype).astype(kept)
     how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     numbers = zip(size, kernel, stride, padding, dilation, strict=True)
     out = tuple(int(convolution.output_size(*each)) for each in numbers)  # type: ignore[call-overload]
-    return x, w, random.standard_normal((images, rows, *out)).astype(dtype), how
+    return x, w, random.standard_normal((images, rows, *out)).astype(dtype).astype(kept), how
 
 
-def run(kind: int, x: np.ndarray, w: np.ndarray, y: np.ndarray, how: dict[str, Any]) -> None:
+def run(kind: int, dtype: Any, x: np.ndarray, w: np.ndarray, y: np.ndarray, how: dict[str, Any]) -> None:
     """Compute x, w or y from the other two, in place."""
     rank = x.ndim - 2
     words = [1, 1, 1, 1, 0, 1] * (3 - rank)
@@ -83,11 +85,11 @@ def run(kind: int, x: np.ndarray, w: np.ndarray, y: np.ndarray, how: dict[str, A
         words += [x.shape[d + 2], w.shape[d + 2], y.shape[d + 2]]
         words += [how[name][d] for name in ("stride", "padding", "dilation")]
     sizes = [x.shape[0], w.shape[1], w.shape[0] // how["groups"], how["groups"]]
-    code = dtypes.BY_NUMPY[x.dtype].code
+    code = dtypes.BY_NUMPY[np.dtype(dtype)].code
     blas.convolution_into(kind, code, [*(a.ctypes.data for a in (x, w, y)), *sizes, *words])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", CASES)
 def test_all_three(name: str, dtype: Any) -> None:
     x, w, y, how = tensors(CASES[name], dtype)
@@ -96,11 +98,11 @@ def test_all_three(name: str, dtype: Any) -> None:
         convolution.convolution_input.reference(y, w, size=x.shape[2:], **how),
         convolution.convolution_weight.reference(y, x, size=w.shape[2:], **how),
     ]
-    tolerance = 2e-4 if dtype is np.float32 else 1e-11
+    tolerance = 1e-11 if dtype is np.float64 else 2e-4
     for kind, expected in enumerate(wanted):
-        found = np.full(expected.shape, np.nan, dtype)  # whatever is left of this shows
+        found = np.full(expected.shape, np.nan, x.dtype)  # whatever is left of this shows
         operands = [(x, w, found), (found, w, y), (x, found, y)][kind]
-        run(kind, *operands, how)
+        run(kind, dtype, *operands, how)
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 10)
 
 
