@@ -186,7 +186,7 @@ def cases(torch: Any) -> Iterator[tuple[str, Callable[[], Case]]]:
 
 
 def summary(result: Any) -> list[float]:
-    """Return a few numbers that show what was computed; of bfloat16, whose last bit may differ, those of all elements."""
+    """Return a few numbers that show what was computed; of bfloat16, which rounds coarsely, those of all."""
     if result.dtype.itemsize == 2:
         whole = result.detach().float()
         return [float(whole.std()), float(whole.abs().mean())]
