@@ -139,11 +139,13 @@ class Builder:
 
     `helpers` are definitions of module-level functions and tables that the body refers to; `halves` the 16 bits that
     registers were widened from. A target that is not LLVM has a `lookup` in tables and a `huge_argument` reduction of
-    its own.
+    its own, and says whether it underflows slowly: to round to a subnormal number, or to 0, takes Intel's processors a
+    hundred times as long.
     """
 
     lookup: Callable[..., Value] | None = None
     huge_argument: Callable[..., Value] | None = None
+    underflows_slowly = True
 
     def __init__(self, width_bits: int) -> None:
         self.width_bits = width_bits

@@ -84,8 +84,9 @@ def _exp_tail(high: Value, low: Value, coefficients: tuple[float, ...]) -> Value
 
 
 def _scaled(power: Value, k: Value, x: Value, lowest: float) -> Value:
-    """power * 2^k, where x is the lowest 0 at once: to round to it takes processors of Intel a hundred times as long."""
-    return scale(x.builder.select(x <= lowest, 0.0, power), k)
+    """power * 2^k, which at the lowest x rounds to 0."""
+    b = x.builder
+    return scale(b.select(x <= lowest, 0.0, power) if b.underflows_slowly else power, k)
 
 
 def exp(x: Value) -> Value:

@@ -33,7 +33,9 @@ class Blocking:
     running   whether a sum over a long row is taken in chunks
     scratch   whether a task has memory of its own for values that it needs again
     products  whether matrix products are kernels
-    again     whether kernels compute what they could read again, where that moves fewer bytes
+    again     scalar operations that are done in the time that memory takes for a byte: values are computed again where
+              that takes less time than to store and read them
+    saved     bytes that have to be saved so, at least
     lines     whether tasks are numbered so that consecutive ones read what lies beside each other
     beside    parts of one result, of equal sizes, that a kernel writes at most
     """
@@ -45,7 +47,8 @@ class Blocking:
     running: bool = True
     scratch: bool = True
     products: bool = False
-    again: bool = False
+    again: float = 1.0
+    saved: int = 1 << 18
     lines: bool = True
     beside: int = 1
 
@@ -61,8 +64,8 @@ class Blocking:
 
 
 GPU = Blocking(
-    1024, flat=2048, columns=128, parts=1024, running=False, scratch=False, products=True, again=True, lines=False,
-    beside=8,
+    1024, flat=2048, columns=128, parts=1024, running=False, scratch=False, products=True, again=10.0, saved=1,
+    lines=False, beside=8,
 )  # fmt: skip
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 

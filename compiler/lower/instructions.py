@@ -25,22 +25,19 @@ class Instructions:
     def __init__(self, trace: Trace, blocking: Blocking):
         self.trace = prepared(trace, blocking.products)
         apart: frozenset[Node] = frozenset()
-        if blocking.products:
-            inline = dict.fromkeys(computed_in_parts(self.trace.graph), True)
-        else:
+        if not blocking.products:
             self.trace, apart = in_order(turned(self.trace))
-            inline = dict.fromkeys(tables(self.trace.graph.nodes), False)
         self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
         """For every size that is measured in the course of the call the phase from which on it is known."""
-        self.scheduler = Scheduler(self.graph, self.known_from, apart, inline)
+        self.scheduler = Scheduler(self.graph, self.known_from, apart, self._inline())
         self.steps = self.scheduler.run()
-        if blocking.again and not trace.checks:
-            self.trace, again = recomputed(self.trace, self.scheduler, self.steps)
+        if not trace.checks:
+            self.trace, again, replaced = recomputed(self.trace, self.scheduler, self.steps, blocking)
             if again:
                 self.graph = self.trace.graph
-                inline = dict.fromkeys(computed_in_parts(self.graph), True)
-                self.scheduler = Scheduler(self.graph, self.known_from, apart, inline, again)
+                apart = frozenset(replaced.get(node, node) for node in apart)
+                self.scheduler = Scheduler(self.graph, self.known_from, apart, self._inline(), again)
                 self.steps = self.scheduler.run()
         self.failures = Failures(self.trace.checks)
         self.prologues: list[list[tuple[int, ...]]] = [[] for _ in range(len(self.trace.questions) + 1)]
@@ -57,6 +54,12 @@ class Instructions:
         self.overwritten: dict[Node, Node] = {}
         self.direct: dict[Node, int] = {}
         self.calls: list[HostCall] = []
+
+    def _inline(self) -> dict[Node, bool]:
+        """What is computed where it is read, and what is not, besides the usual."""
+        if self.blocking.products:
+            return dict.fromkeys(computed_in_parts(self.graph), True)
+        return dict.fromkeys(tables(self.graph.nodes), False)
 
     def slot(self, count: int = 1) -> int:
         """The first of `count` new slots."""

@@ -1,17 +1,19 @@
 """Values that kernels compute again instead of reading what another one has stored, where that moves fewer bytes.
 
-On a GPU memory is what kernels wait for, and arithmetic is nearly free. The gradient of a softmax, say, is computed of
-the scores, which are in memory anyway, and of two numbers per row: no kernel has to store it for another one to scale.
+Memory is what kernels wait for on a GPU, and those of large tensors on a CPU; arithmetic is nearly free. The gradient
+of a softmax, say, is computed of the scores, which are in memory anyway, and of two numbers per row: no kernel has to
+store it for another one to scale. What a normalization squares, it need not store to scale it either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import refine, without_ones
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.lower.groups import Group, HostStep, Region, Step, ends
 from eagerjit.compiler.lower.prepare import with_nodes
 from eagerjit.compiler.lower.schedule import MAX_COST, Scheduler
@@ -20,8 +22,6 @@ from eagerjit.compiler.passes.dead import may_raise, remove_dead
 from eagerjit.compiler.signature import Trace
 from eagerjit.runtime.records import record, replace
 
-OPERATIONS = 10
-"""Scalar operations that a GPU does in the time that its memory takes for a byte."""
 REPEATED = 8
 """Operations of a value that many elements of a larger one read, at most: each may compute them."""
 SHARE = 100
@@ -42,20 +42,35 @@ class Way:
         return Way(self.reads | other.reads, self.computes | other.computes)
 
 
-def recomputed(trace: Trace, scheduler: Scheduler, steps: list[Step]) -> tuple[Trace, set[Node]]:
-    """The trace in which kernels compute again what they should, and what they compute so, given its steps."""
-    found = _Recomputing(trace, scheduler, steps)
+def recomputed(
+    trace: Trace, scheduler: Scheduler, steps: list[Step], blocking: Blocking
+) -> tuple[Trace, set[Node], dict[Node, Node]]:
+    """The trace in which kernels compute again what they should, what they compute so, and what replaces which node."""
+    stored = {node for step in steps if isinstance(step, Group) for node in step.full}
+    if all(_bytes(node, trace.hints) < blocking.saved for node in stored):
+        return trace, set(), {}
+    found = _Recomputing(trace, scheduler, steps, blocking.again)
     moved = found.total()
     found.run()
-    return found.rewritten(trace) if found.saved * SHARE > moved else (trace, set())
+    is_worth = found.saved >= blocking.saved and found.saved * SHARE > moved
+    return found.rewritten(trace) if is_worth else (trace, set(), {})
+
+
+def _known(size: sizes.Expr, hints: Mapping[str, int]) -> int:
+    """A size in the call that is compiled for."""
+    return sizes.evaluate(size, {name: hints.get(name, 64) for name in sizes.symbols(size)})
+
+
+def _bytes(node: Node, hints: Mapping[str, int]) -> int:
+    return _known(node.type.numel, hints) * node.dtype.itemsize
 
 
 class _Recomputing:
     """Decides in program order, so that what a value is computed of is decided before it."""
 
-    def __init__(self, trace: Trace, scheduler: Scheduler, steps: list[Step]):
+    def __init__(self, trace: Trace, scheduler: Scheduler, steps: list[Step], operations: float):
         self.nodes, self.hints, self.step_of = trace.graph.nodes, trace.hints, scheduler.step_of
-        self.find = scheduler.find
+        self.find, self.operations = scheduler.find, operations
         self.again: set[Node] = set()
         self.saved: float = 0
         self.reads: dict[int, set[Node]] = {step.number: set() for step in steps}
@@ -108,7 +123,7 @@ class _Recomputing:
             return
         saved = self._bytes(value) * (1 + len(readers)) - self._moved(way.reads, value, readers)
         cost, count = sum(n.op.cost for n in way.computes), self._count(value)
-        if saved <= 0 or cost * count > OPERATIONS * saved:
+        if saved <= 0 or cost * count > self.operations * saved:
             return
         if any(self.cost[n] + cost > MAX_COST or (self.points[n] > count and cost > REPEATED) for n in readers):
             return
@@ -121,8 +136,8 @@ class _Recomputing:
             for root in way.reads:
                 self.readers.setdefault(root, set()).add(number)
 
-    def rewritten(self, trace: Trace) -> tuple[Trace, set[Node]]:
-        """The trace with copies of what is computed again, which other kernels read, and these copies."""
+    def rewritten(self, trace: Trace) -> tuple[Trace, set[Node], dict[Node, Node]]:
+        """The trace with copies of what is computed again, which other kernels read; these, and nodes made anew."""
         nodes: list[Node] = []
         replaced: dict[Node, Node] = {}
         copies: dict[Node, Node] = {}
@@ -142,7 +157,7 @@ class _Recomputing:
                 replaced[node] = Node(node.op, inputs, node.attributes, node.type, node.source)
             nodes.append(replaced.get(node, node))
         found = with_nodes(trace, nodes, replaced)
-        return replace(found, graph=remove_dead(found.graph)), set(copies.values())
+        return replace(found, graph=remove_dead(found.graph)), set(copies.values()), replaced
 
     def _reads_again(self, node: Node, value: Node) -> bool:
         """Whether the kernel of a node computes an operand again."""
@@ -228,10 +243,10 @@ class _Recomputing:
         return self._known(node.type.numel)
 
     def _known(self, size: sizes.Expr) -> int:
-        return sizes.evaluate(size, {name: self.hints.get(name, 64) for name in sizes.symbols(size)})
+        return _known(size, self.hints)
 
     def _bytes(self, node: Node) -> int:
-        return self._count(node) * node.dtype.itemsize
+        return _bytes(node, self.hints)
 
 
 def _joins_dims(node: Node) -> bool:

@@ -69,6 +69,8 @@ def eval_float(text: str) -> float:
 class TritonBuilder(Builder):
     """The body of one Triton function."""
 
+    underflows_slowly = False
+
     def __init__(self, prefix: str = "x") -> None:
         super().__init__(128)
         self.prefix = prefix
