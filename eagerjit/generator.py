@@ -16,9 +16,9 @@ from eagerjit.ops import index
 from eagerjit.runtime import dtypes
 from eagerjit.state import state, untraced
 from eagerjit.tensors.creation import arange
-from eagerjit.tensors.placement import NOWHERE, array_at, store, wanted
+from eagerjit.tensors.placement import NOWHERE, array_at, named, store, wanted
 from eagerjit.tensors.tensor import Tensor, new_tensor
-from eagerjit.watching.observation import pause_observation, resume_observation, user_line
+from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 
 
 class Generator:
@@ -205,26 +205,60 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-def snapshot() -> Tensor:
-    """The default stream's state as it is kept."""
-    return default_generator.state.clone()
+def default_streams() -> list[Generator]:
+    """The default streams that there are: the CPU's, and those of devices; in a recording that of its device alone."""
+    tracer = state.tracer
+    if tracer is not None:
+        return [default_generator, *([] if tracer.device is None else [default_of(named(tracer.device))])]
+    from eagerjit.cuda.present import found
+
+    machine = found() if _of_devices else None
+    if machine is None or not machine.is_usable:  # a worker process has no use of its parent's
+        return [default_generator]
+    return [default_generator, *(stream for (owner, _), stream in _of_devices.items() if owner == id(machine))]
 
 
-def restore(before: Tensor) -> None:
-    """Go on with the default stream from a snapshot."""
-    default_generator.state.copy_(before)
+class Snapshot:
+    """The states of the default streams at one time, to go on from again: of the CPU's and of some devices', or all."""
+
+    def __init__(self, devices: frozenset[Device] | None = None):
+        self._devices = devices
+        self._states = {stream: stream.state.clone() for stream in self._streams()}
+
+    def _streams(self) -> list[Generator]:
+        wanted = self._devices
+        return [s for s in default_streams() if s is default_generator or wanted is None or s.device in wanted]
+
+    def restore(self) -> None:
+        """Go on with the streams from there. TraceBreak where a recording has come to a device only since."""
+        for stream, before in self._states.items():
+            stream.state.copy_(before)
+        for stream in self._streams():
+            if stream in self._states:
+                continue
+            if state.tracer is not None:
+                raise TraceBreak("it goes back to random numbers of a device that it had not come to", user_line())
+            stream.manual_seed(default_generator.initial_seed())  # as `default_of` made it
 
 
 @contextlib.contextmanager
 def fork_rng(
-    devices: Any = None, enabled: bool = True, device_type: str = "cpu", **ignored: Any
-) -> Iterator[None]:
-    """A context after which the default stream goes on as if nothing had been drawn in it."""
+    devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
+    device_type: str | None = None,
+) -> Iterator[None]:  # fmt: skip
+    """A context after which the default streams, of the CPU and of devices, go on as if nothing had been drawn in it.
+
+    devices   those whose streams do; all unless told
+    Raises RuntimeError for a `device_type` that is unknown.
+    """
+    kind = Device(device_type or "cuda").type
     if not enabled:
         yield
         return
-    before = snapshot()
+    if devices is not None:
+        devices = frozenset(Device(kind, d) if isinstance(d, int) else Device(d) for d in devices)
+    before = Snapshot(devices)
     try:
         yield
     finally:
-        restore(before)
+        before.restore()

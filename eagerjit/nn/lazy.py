@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from eagerjit.generator import default_generator
+from eagerjit.generator import default_streams
 from eagerjit.nn import batch
 from eagerjit.nn.layers import Linear
 from eagerjit.nn.module import Module
@@ -49,7 +49,7 @@ class LazyModuleMixin:
             self.initialize_parameters(*args, **kwargs)
         else:
             # Done here and now, once: what a compiled call draws, it would draw anew at every call.
-            if id(default_generator.state) in tracer.written:
+            if any(id(stream.state) in tracer.written for stream in default_streams()):
                 raise TraceBreak("a lazy module gets its parameters after random numbers were drawn", user_line())
             sizes = [(tuple(map(int, a.shape)), a.dtype) if isinstance(a, Tensor) else None for a in args]
             with untraced():

@@ -12,7 +12,7 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.stale import check_inputs
 from eagerjit.cautions import caution
-from eagerjit.generator import default_generator, restore, snapshot
+from eagerjit.generator import Snapshot, default_streams
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
@@ -108,7 +108,8 @@ def _effects(tracer: Any, preserve: bool) -> Any:
     journal = tracer.journal
     operations = journal.operations if journal is not None else ()
     changes = sum(not journal.is_fresh(operation.target) for operation in operations)
-    written = [t for t in tracer.written.values() if not (preserve and t is default_generator.state)]
+    kept = {id(stream.state) for stream in default_streams()} if preserve else ()
+    written = [t for t in tracer.written.values() if id(t) not in kept]
     return changes, [(id(t), id(tracer.value(t))) for t in written]
 
 
@@ -119,7 +120,7 @@ class _Checkpoint(Several):
 
     def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
-        self.random = snapshot() if preserve else None
+        self.random = Snapshot() if preserve else None
         self.casting = state.casting
         self.positions: list[int] = []
 
@@ -175,18 +176,18 @@ class _Checkpoint(Several):
 
     def _again(self) -> list[Tensor]:
         """The results by a second run, with the random numbers and the precision of the first."""
-        before, now = mode.set_grad_mode(True), snapshot()
+        before, now = mode.set_grad_mode(True), None if self.random is None else Snapshot()
         casting = switch(self.casting)
         try:
             if self.random is not None:
-                restore(self.random)
+                self.random.restore()
             with self.context:
                 found = self.function(*self.args, **self.kwargs)
         finally:
             switch(casting)
             mode.set_grad_mode(before)
-            if self.random is not None:
-                restore(now)
+            if now is not None:
+                now.restore()
         leaves: list[Any] = []
         pytree.flatten(found, leaves)
         return [leaves[i] for i in self.positions]

@@ -289,7 +289,7 @@ def work(index, text):
         raise ValueError("on purpose")
     if text == "exit" and index == 1:
         sys.exit(3)
-    print(index, text, flush=True)
+    print(f"{index} {text}\\n", end="", flush=True)  # one write, whole between those of the other process
 
 
 if __name__ == "__main__":

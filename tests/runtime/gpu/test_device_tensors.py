@@ -295,6 +295,32 @@ def test_random_numbers_are_the_cpu_s() -> None:
     assert sorted(ej.randperm(4, device="cuda").tolist()) == [0, 1, 2, 3] and ej.multinomial(x, 2).is_cuda
 
 
+@pytest.mark.parametrize("compile", [lambda f: f, lambda f: ej.jit(f, fullgraph=True)], ids=["plain", "compiled"])
+def test_a_checkpoint_draws_the_same_numbers_again(compile: Callable[..., Any]) -> None:
+    def part(x: Any) -> Any:
+        return nn.functional.dropout(x).sin()
+
+    run = compile(lambda x: ej.utils.checkpoint.checkpoint(part, x, use_reentrant=False))
+    for _ in range(3):
+        x = ones(40).requires_grad_()
+        out = run(x)
+        out.sum().backward()
+        assert ((x.grad == 0) == (out == 0)).all()
+
+
+@pytest.mark.parametrize("compile", [lambda f: f, lambda f: ej.jit(f, fullgraph=True)], ids=["plain", "compiled"])
+def test_what_is_drawn_in_a_fork_is_drawn_again(compile: Callable[..., Any]) -> None:
+    def forked(x: Any, devices: Any) -> Any:
+        with ej.random.fork_rng(devices):
+            first = ej.rand(3, device=x.device), ej.rand(3)
+        return *first, ej.rand(3, device=x.device), ej.rand(3)
+
+    run = compile(forked)
+    for devices, again in ((None, True), ([0], True), (["cuda:0"], True), ([], False)):
+        there, here, there_then, here_then = run(ones(1), devices)
+        assert (there.tolist() == there_then.tolist()) == again and here.tolist() == here_then.tolist()
+
+
 # -- the rest of a program --------------------------------------------------------------------------------------------
 
 
