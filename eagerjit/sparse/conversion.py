@@ -105,6 +105,8 @@ def to_sparse(self: Tensor, *arguments: Any, layout: Any = None, blocksize: Any 
     """The tensor in layout `sparse_coo` with so many sparse dimensions (all unless told), or in another layout."""
     if arguments:
         sparse_dim = arguments[0]
+    if blocksize is not None and layout not in (sparse_bsr, sparse_bsc):
+        raise RuntimeError(f"to_sparse: conversion to {layout or sparse_coo} with a blocksize is not supported")
     if layout is not None and layout is not sparse_coo:
         return to_layout(self, layout, dense_dim)
     if isinstance(self, SparseTensor):
@@ -209,8 +211,10 @@ def moving(name: str) -> Any:
     return lambda self, *arguments, **options: _moved(self, getattr(self._entries, name)(*arguments, **options))
 
 
-def clone(self: SparseTensor, **options: Any) -> SparseTensor:
+def clone(self: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
     """A copy in memory of its own."""
+    if memory_format is not None:
+        raise RuntimeError(f"unsupported memory format option {memory_format}")
     return made(self._pattern.cloned(), self._entries.clone(), self._sizes)
 
 
@@ -269,7 +273,7 @@ def zero_(self: SparseTensor) -> SparseTensor:
 
 
 def zeros_like(input: SparseTensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
-               requires_grad: bool = False, **options: Any) -> Any:  # fmt: skip
+               requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
     """A tensor of the same sizes and layout without values."""
     from eagerjit.sparse.construction import empty_coo, zeros_of_layout
     from eagerjit.tensors.creation import zeros
@@ -278,18 +282,25 @@ def zeros_like(input: SparseTensor, *, dtype: Any = None, layout: Any = None, de
     if layout is strided:
         return zeros(tuple(input._sizes), dtype=dtype, device=device, requires_grad=requires_grad)
     if layout is sparse_coo:
+        if memory_format is not None:
+            raise RuntimeError("memory format option is only supported by strided tensors")
         found = empty_coo(tuple(input._sizes), len(input._pattern.sizes), dtype, device)
     else:
         found = zeros_of_layout(input._sizes, layout, dtype, device)
     return found.requires_grad_(requires_grad)
 
 
-def new_zeros(self: SparseTensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Any:
+def new_zeros(self: SparseTensor, *sizes: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+              requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """A tensor of the same layout and dtype without values."""
     from eagerjit.sparse.construction import zeros_of_layout
+    from eagerjit.tensors.creation import zeros
 
     given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    return zeros_of_layout(given, self.layout, dtype or self.dtype, device or self.device)
+    layout, dtype, device = layout or self.layout, dtype or self.dtype, device or self.device
+    if layout is strided:
+        return zeros(tuple(given), dtype=dtype, device=device, requires_grad=requires_grad)
+    return zeros_of_layout(given, layout, dtype, device).requires_grad_(requires_grad)
 
 
 def tensor(data: SparseTensor, *, requires_grad: bool = False, **options: Any) -> Any:

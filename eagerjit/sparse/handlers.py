@@ -6,6 +6,12 @@ from typing import Any
 
 from eagerjit.sparse import access, conversion, differentiation, indexing, pointwise, products, reductions
 
+WRITING = frozenset((
+    *pointwise.KEEPING_ZERO, *pointwise.LINEAR, "pow", "add", "sub", "subtract", "mul", "multiply", "div", "divide",
+    "true_divide", "floor_divide", "mm", "mv", "matmul", "bmm", "addmm", "addmv", "sspaddmm",
+))  # fmt: skip
+"""Those that take `out=`."""
+
 HANDLERS: dict[str, Any] = {
     name: handler
     for module in (access, conversion, differentiation, indexing, pointwise, products, reductions)

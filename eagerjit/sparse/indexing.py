@@ -183,7 +183,7 @@ def unsqueeze(input: SparseTensor, dim: int) -> Any:
 
 
 # -- several ----------------------------------------------------------------------------------------------------------
-def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any = None) -> Any:
+def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     """Sparse tensors joined along a dimension."""
     for position, one in enumerate(tensors):
         if not isinstance(one, SparseTensor):
@@ -228,7 +228,7 @@ def _joined_dense(tensors: Sequence[Any], parts: list[Any], along: int) -> Any:
     return made(Coordinates(indices, parts[0][0].sizes, False), dense_cat.call(tuple(entries)))
 
 
-def stack(tensors: Sequence[Any], dim: int = 0, *, out: Any = None) -> Any:
+def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
     """Sparse tensors of one shape along a new dimension."""
     return cat([one.unsqueeze(dim) for one in tensors], dim)
 

@@ -52,17 +52,15 @@ def power(input: Any, exponent: Any) -> Any:
 
 
 # -- sums -------------------------------------------------------------------------------------------------------------
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """input + alpha * other: of two sparse tensors a sparse one, of a dense and a sparse one a dense one."""
     if isinstance(input, SparseTensor) and isinstance(other, SparseTensor):
-        found = _sum(input, other, alpha)
-    elif isinstance(other, SparseTensor) and isinstance(input, Tensor):
-        found = _into_dense(input, other, alpha)
-    elif isinstance(input, SparseTensor) and input.layout is not sparse_coo and isinstance(other, Tensor):
-        found = _into_dense(other if alpha == 1 else other * alpha, input, 1)
-    else:
-        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-    return found if out is None else out.copy_(found)
+        return _sum(input, other, alpha)
+    if isinstance(other, SparseTensor) and isinstance(input, Tensor):
+        return _into_dense(input, other, alpha)
+    if isinstance(input, SparseTensor) and input.layout is not sparse_coo and isinstance(other, Tensor):
+        return _into_dense(other if alpha == 1 else other * alpha, input, 1)
+    raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
 
 
 def _scaled(entries: Tensor, alpha: Any) -> Tensor:

@@ -12,6 +12,7 @@ from eagerjit.sparse.pattern import Coordinates, Lines, Pattern
 from eagerjit.sparse.tensor import SparseTensor, like, made
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.making import sparse_coo
+from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.tensor import Tensor
 
 _NONE = (None, None, None)
@@ -51,16 +52,11 @@ def product(name: str, matrix: SparseTensor, dense: Tensor, dim: int = 0) -> Ten
     return ops.by_rows.call(values, dense, *where, *_parts(pattern.lines(dim)), *back)
 
 
-def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+def mm(input: Any, mat2: Any) -> Any:
     """A matrix product, sparse if both matrices are."""
-    found: Tensor
-    if isinstance(input, SparseTensor) and isinstance(mat2, SparseTensor):
-        found = sparse_product(input, mat2)
-    elif isinstance(input, SparseTensor):
-        found = product("mm", input, mat2)
-    else:
-        found = _from_right("mm", input, mat2)
-    return found if out is None else out.copy_(found)
+    if not isinstance(input, SparseTensor):
+        return _from_right("mm", input, mat2)
+    return sparse_product(input, mat2) if isinstance(mat2, SparseTensor) else product("mm", input, mat2)
 
 
 def _from_right(name: str, dense: Tensor, matrix: Any) -> Tensor:
@@ -95,35 +91,30 @@ def meetings(starts: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     return which, arange(which.shape[0], device=wanted.device) - before[which] + starts[wanted][which]
 
 
-def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
+def mv(input: Any, vec: Any) -> Any:
     """A matrix times a vector."""
     if vec.ndim != 1:
         raise RuntimeError(f"mv: Expected a vector, got a tensor of shape {list(vec.shape)}")
-    found = product("mv", input, vec.unsqueeze(1)).squeeze(1)
-    return found if out is None else out.copy_(found)
+    return product("mv", input, vec.unsqueeze(1)).squeeze(1)
 
 
-def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+def matmul(input: Any, other: Any) -> Any:
     """A product of matrices, or of one with a vector."""
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         return NotImplemented
     ranks = (input.ndim, other.ndim)
     if ranks == (2, 2):
-        found = mm(input, other)
-    elif ranks == (2, 1):
-        found = mv(input, other)
-    elif ranks == (1, 2):
-        found = _from_right("matmul", input.unsqueeze(0), other).squeeze(0)
-    elif ranks == (3, 3):
-        found = bmm(input, other)
-    else:
-        raise RuntimeError(
-            f"matmul: no product of a sparse tensor of shapes {list(input.shape)} and {list(other.shape)}"
-        )
-    return found if out is None else out.copy_(found)
+        return mm(input, other)
+    if ranks == (2, 1):
+        return mv(input, other)
+    if ranks == (1, 2):
+        return _from_right("matmul", input.unsqueeze(0), other).squeeze(0)
+    if ranks == (3, 3):
+        return bmm(input, other)
+    raise RuntimeError(f"matmul: no product of a sparse tensor of shapes {list(input.shape)} and {list(other.shape)}")
 
 
-def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
+def bmm(input: Any, mat2: Any) -> Tensor:
     """Products of the matrices of a batch."""
     from eagerjit.sparse.indexing import unbind
 
@@ -135,13 +126,11 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
     return stack([product("bmm", a, b) for a, b in pairs])
 
 
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     found = mm(mat1, mat2)
     found = found if alpha == 1 else found * alpha
-    if beta != 0:
-        found = (input if beta == 1 else input * beta) + found
-    return found if out is None else out.copy_(found)
+    return found if beta == 0 else (input if beta == 1 else input * beta) + found
 
 
 def addmm_(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -149,11 +138,10 @@ def addmm_(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -
     return input.copy_(addmm(input, mat1, mat2, beta=beta, alpha=alpha))
 
 
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat @ vec)."""
     found = mv(mat, vec) * alpha
-    found = found if beta == 0 else input * beta + found
-    return found if out is None else out.copy_(found)
+    return found if beta == 0 else input * beta + found
 
 
 def smm(input: Tensor, mat: Tensor) -> Any:
@@ -197,7 +185,8 @@ def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alph
         )
     rows, columns = _matrix("sampled_addmm", input).checked().unbind(0)
     found = (mat1[rows] * mat2.t()[columns]).sum(1) * alpha
-    return like(input, found if beta == 0 else input._entries * beta + found)
+    result = like(input, found if beta == 0 else input._entries * beta + found)
+    return result if out is None else write_out("sampled_addmm", result, out)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:

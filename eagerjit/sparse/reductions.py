@@ -66,6 +66,8 @@ def _compressed_sum(input: SparseTensor, dims: list[int], keepdim: bool, dtype: 
 
 def norm(input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The norm of all elements."""
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
     if dim is not None and len(_dims(dim, len(input._sizes))) != len(input._sizes):
         raise RuntimeError("norm_sparse currently only supports full reductions")
     source = coalesce(input) if input.layout is sparse_coo else input

@@ -15,6 +15,7 @@ from eagerjit.runtime.records import record
 from eagerjit.sparse.pattern import Compressed, Coordinates, Pattern
 from eagerjit.state import state
 from eagerjit.tensors.making import sparse_coo, sparse_csc, sparse_csr
+from eagerjit.tensors.outputs import taken_out
 from eagerjit.tensors.tensor import Shape, Tensor, plain_function
 from eagerjit.watching.observation import refuse_subclass
 
@@ -178,7 +179,7 @@ class SparseTensor(Tensor, taken=False):
         """A copy in memory of its own."""
         from eagerjit.sparse.conversion import clone
 
-        return clone(self)
+        return clone(self, **options)
 
     def detach(self) -> Any:
         """The same tensor without history."""
@@ -286,7 +287,20 @@ def _answer(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None
     if handler is None:
         given = next(a for a in overriding.overloaded([*args, *(kwargs or {}).values()]) if isinstance(a, SparseTensor))
         raise unsupported(name, given)
+    if kwargs and kwargs.get("out") is not None:
+        return _written(name, handler, args, dict(kwargs))
     return handler(*args, **(kwargs or {}))
+
+
+def _written(name: str, handler: Any, args: Any, options: dict[str, Any]) -> Any:
+    """A function's result, where `out=` says."""
+    from eagerjit.sparse.handlers import WRITING
+
+    out, write = options["out"], taken_out(name, args, options)
+    given = next((a for a in overriding.overloaded([*args, *options.values()]) if isinstance(a, SparseTensor)), None)
+    if write is None or name not in WRITING or given is None:
+        raise unsupported(f"{name}.out", out if given is None else given)
+    return write(handler(*args, **options))
 
 
 def _assign(setter: Any, tensor: Tensor, value: SparseTensor) -> None:

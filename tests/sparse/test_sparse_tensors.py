@@ -105,6 +105,10 @@ t.sparse_csr_tensor([0, 1, 3], [0, 1], [1.0, 2.0], (2, 3), check_invariants=True
 t.sparse_csr_tensor([0, 2, 2], [1, 0], [1.0, 2.0], (2, 3), check_invariants=True)
 coo(t).half() | coo(t).double() | coo(t).long() | coo(t).bool() | coo(t).to(t.float64) | coo(t).cpu() | coo(t).clone()
 coo(t).detach() | t.zeros_like(coo(t)) | t.zeros_like(csr(t)) | t.ones_like(coo(t)) | coo(t).new_zeros(2, 2)
+coo(t).new_zeros(2, requires_grad=True).requires_grad | csr(t).new_zeros(2, 2, layout=t.strided)
+coo(t).norm(keepdim=True)
+coo(t).clone(memory_format=t.preserve_format) | t.zeros_like(coo(t), memory_format=t.contiguous_format)
+dense(t).to_sparse(blocksize=(1, 1)) | coo(t).to_sparse(layout=t.sparse_csr, blocksize=(1, 1))
 coo(t).new_tensor([1.0]) | t.tensor(coo(t)) | coo(t).to_dense(dtype=t.float64) | t.zeros(2, 3, layout=t.sparse_coo)
 coo(t) + coo(t) | coo(t) + coo(t).coalesce() | coo(t).coalesce() + dense(t).to_sparse() | coo(t) - dense(t).to_sparse()
 coo(t) + dense(t) | dense(t) + coo(t) | dense(t) - coo(t) | coo(t) - dense(t) | coo(t) + 1 | 1 + coo(t) | 1 - coo(t)
@@ -167,6 +171,30 @@ NAMES = {"coo": coo, "csr": csr, "dense": dense}
 @pytest.mark.parametrize("text", [e for line in EXPRESSIONS.strip().split("\n") for e in line.split(" | ")])
 def test_expression(text: str) -> None:
     compare(lambda t: eval(text, {**NAMES, "t": t}))
+
+
+WRITTEN = """
+t.mm(coo(t), dense(t, (3, 2)), out=out(t.zeros(4, 2))) | t.mm(coo(t), dense(t, (3, 2)), out=out(t.zeros(0)))
+t.addmm(dense(t, (4, 2)), csr(t), dense(t, (3, 2)), out=out(t.zeros(4, 2)))
+t.mv(csr(t), t.ones(3), out=out(t.zeros(4)))
+t.bmm(coo(t).unsqueeze(0), dense(t, (1, 3, 2)), out=out(t.zeros(1, 4, 2))) | t.cat([coo(t), coo(t)], out=out(coo(t)))
+t.sparse.sampled_addmm(csr(t), dense(t, (4, 2)), dense(t, (2, 3)), out=out(csr(t, 1)))
+t.stack([coo(t)], out=out(coo(t)))
+t.add(coo(t), coo(t), out=out(t.zeros(4, 3).to_sparse())) | t.sub(coo(t), dense(t).to_sparse(), out=out(coo(t)))
+t.mul(coo(t), 2, out=out(coo(t))) | t.div(coo(t), 2, out=out(coo(t))) | t.pow(coo(t), 2, out=out(coo(t)))
+t.sin(coo(t), out=out(coo(t))) | t.neg(csr(t), out=out(csr(t))) | t.sin(coo(t), out=out(dense(t)))
+t.index_select(coo(t), 0, t.tensor([1]), out=out(coo(t))) | t.sum(coo(t), 0, out=out(coo(t)))
+"""
+
+
+@pytest.mark.parametrize("text", [e for line in WRITTEN.strip().split("\n") for e in line.split(" | ")])
+def test_out(text: str) -> None:
+    def written(t: Any) -> Any:
+        outs: list[Any] = []
+        result = eval(text, {**NAMES, "t": t, "out": lambda out: outs.append(out) or out})
+        return result is outs[0], result
+
+    compare(written)
 
 
 UNARY = """abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan log1p neg rad2deg relu round
