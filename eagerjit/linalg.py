@@ -277,6 +277,7 @@ def eigvals(A: Tensor) -> Tensor:
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
     """U, S and V^H of A = U diag(S) V^H, singular values falling."""
     matrices("svd", A)
+    _check_driver(A, driver)
     return SVD(*spectral.svd.call(A, bool(full_matrices)))
 
 
@@ -284,7 +285,14 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Singular values, falling."""
     matrices("svdvals", A)
+    _check_driver(A, driver)
     return spectral.singular_values(A)
+
+
+def _check_driver(A: Tensor, driver: str | None) -> None:
+    """Refuse a choice among a GPU's algorithms for what is on the CPU; on a GPU it changes nothing."""
+    if driver is not None and not A.is_cuda:
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs")
 
 
 @public

@@ -91,11 +91,11 @@ def triangular_solve(
 @public
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> USV:
     """U, S and V of input = U diag(S) V^H."""
-    u, s, vh = linalg.svd(input, not some)
     if not compute_uv:
-        m, n = input.shape[-2:]
-        batch = tuple(input.shape[:-2])
-        return USV(input.new_zeros((*batch, m, m)), linalg.svdvals(input), input.new_zeros((*batch, n, n)))
+        values, batch = linalg.svdvals(input), tuple(input.shape[:-2])
+        u, v = (input.new_zeros((*batch, n, n)) for n in input.shape[-2:])
+        return USV(u, values, v)
+    u, s, vh = linalg.svd(input, not some)
     return USV(u, s, vh.mH)
 
 
@@ -105,12 +105,10 @@ def qr(input: Tensor, some: bool = True) -> linalg.QR:
     return linalg.qr(input, "reduced" if some else "complete")
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """L and U of A in one matrix, the rows exchanged, and on request 0 per matrix."""
-    from eagerjit.runtime import dtypes
-
-    factors, rows = linalg.lu_factor(A, pivot=pivot)
-    return (factors, rows, A.new_zeros(A.shape[:-2], dtype=dtypes.int32)) if get_infos else (factors, rows)
+@public
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """L and U of A in one matrix, the rows exchanged, and on request the first pivot of each matrix that is 0, or 0."""
+    return tuple((linalg.lu_factor_ex if get_infos else linalg.lu_factor)(A, pivot=pivot))
 
 
 @public

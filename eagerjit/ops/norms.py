@@ -7,6 +7,7 @@ from typing import Any
 
 from eagerjit.calling import public
 from eagerjit.ops import factor, reduce, spectral, views
+from eagerjit.ops.eigenvalues import hermitian_values
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
@@ -113,10 +114,15 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, 
 
 @public
 def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """How many singular values are larger than max(atol, rtol * largest), which are numbers or one for each matrix."""
+    """How many singular values are larger than max(atol, rtol * largest), which are numbers or one for each matrix.
+
+    Of `hermitian` matrices the lower half is read.
+    """
     if A.ndim < 2:
         raise RuntimeError("linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
-    values = _singular_values("matrix_rank", A)
+    if hermitian:
+        factor.matrices("eigvalsh", A, True)
+    values = hermitian_values(A, "L").abs() if hermitian else _singular_values("matrix_rank", A)
     if tol is not None:
         atol, rtol = tol, 0.0
     if rtol is None:
