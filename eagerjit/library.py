@@ -6,6 +6,7 @@ record any other code, or run eagerly where they cannot.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,10 +17,10 @@ from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
-    "CustomOpDef", "custom_op", "define", "impl", "opcheck", "register_autograd", "register_fake", "register_kernel",
+    "CustomOpDef", "custom_op", "define", "impl", "register_autograd", "register_fake", "register_kernel",
     "register_vmap", "triton_op",
 ]  # fmt: skip
-_LATE = ("Library",)
+_LATE = {"Library": "eagerjit.operator_library", "opcheck": "eagerjit.operator_checks"}
 __all__ += _LATE
 
 _BY_KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -29,11 +30,18 @@ OPERATORS: dict[str, CustomOpDef] = {}
 
 
 class CustomOpDef:
-    """A function under a qualified name; `torch.ops.namespace.name` is the same."""
+    """A function under a qualified name; `torch.ops.namespace.name` is the same.
 
-    def __init__(self, name: str, function: Callable[..., Any]):
+    mutated    names of the arguments that it says it writes to
+    may_alias  whether it says that results may share memory with arguments
+    """
+
+    may_alias = False
+
+    def __init__(self, name: str, function: Callable[..., Any], mutated: Any = ()):
         self._qualname, self._function = name, function
         self._signature = inspect.signature(function)
+        self.mutated = frozenset(self._signature.parameters if mutated == "unknown" else _several(mutated))
         kinds = [p.kind for p in self._signature.parameters.values()]
         self._keywords = [n for n, k in zip(self._signature.parameters, kinds, strict=True) if k is _BY_KEYWORD]
         self._rule_for_examples: Any = None
@@ -47,14 +55,18 @@ class CustomOpDef:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise RuntimeError(f"{self._qualname}(): {error}") from None
-        bound.apply_defaults()
-        values = tuple(bound.arguments.values())
+        values = tuple(self.bound(args, kwargs).arguments.values())
         recorded = mode.grad_mode() and any(isinstance(v, Tensor) and v._requires_grad for v in values)
         return self._gradient.apply(*values) if recorded else self._run(*values)
+
+    def bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
+        """The arguments by name. Raises RuntimeError for others than the operator has."""
+        try:
+            found = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise RuntimeError(f"{self._qualname}(): {error}. Declaration: {self._qualname}{self._signature}") from None
+        found.apply_defaults()
+        return found
 
     def _run(self, *values: Any) -> Any:
         tracer = state.tracer
@@ -179,7 +191,7 @@ def custom_op(
         return lambda fn: custom_op(name, fn, mutates_args=mutates_args, device_types=device_types)
     if "::" not in name:
         raise ValueError(f"custom_op: the name {name!r} has no namespace: it is written as namespace::name")
-    made = OPERATORS[name] = CustomOpDef(name, fn)
+    made = OPERATORS[name] = CustomOpDef(name, fn, mutates_args)
     return made
 
 
@@ -258,24 +270,9 @@ def _given(register: Callable[[Any], None]) -> Any:
 def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from eagerjit.operator_library import Library
-
-    return Library
+    return getattr(importlib.import_module(_LATE[name]), name)
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
     """`CustomOpDef.register_vmap`."""
     return operator(op).register_vmap(func)
-
-
-def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **options: Any) -> dict[str, str]:
-    """Whether the operator can be called with these arguments, and differentiated if it has a gradient."""
-    from eagerjit.autograd import grad
-
-    result = operator(op)(*args, **(kwargs or {}))
-    results = [r for r in (result if isinstance(result, tuple) else (result,)) if isinstance(r, Tensor)]
-    leaves = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
-    differentiable = [r for r in results if r.requires_grad]
-    if leaves and differentiable:
-        grad([r.sum() for r in differentiable], leaves, allow_unused=True)
-    return {"test_schema": "SUCCESS", "test_autograd_registration": "SUCCESS"}

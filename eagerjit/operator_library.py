@@ -25,10 +25,12 @@ class Schema:
         if found is None:
             raise RuntimeError(f"expected a schema such as name(Tensor x) -> Tensor, but got {text!r} for {name!r}")
         self.name = (name or found.group(1)).partition(".")[0]
-        self.signature = inspect.Signature(list(_parameters(found.group(2))))
+        self.mutated: list[str] = []
+        self.signature = inspect.Signature(list(_parameters(found.group(2), self.mutated)))
+        self.may_alias = "(" in found.group(3).strip("()")
 
 
-def _parameters(text: str) -> Any:
+def _parameters(text: str, mutated: list[str]) -> Any:
     kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
     for part in re.split(r",(?![^\[\(]*[\]\)])", text):
         words = part.strip()
@@ -37,6 +39,8 @@ def _parameters(text: str) -> Any:
         elif words:
             declared, equals, default = words.partition("=")
             value = _literal(default) if equals else inspect.Parameter.empty
+            if "!" in declared:
+                mutated.append(declared.split()[-1])
             yield inspect.Parameter(declared.split()[-1], kind, default=value)
 
 
@@ -60,7 +64,8 @@ class DeclaredOp(CustomOpDef):
         missing.__signature__ = schema.signature  # type: ignore[attr-defined]
         self._with_gradient: Callable[..., Any] | None = None
         self._through = True
-        super().__init__(name, missing)
+        self.may_alias = schema.may_alias
+        super().__init__(name, missing, schema.mutated)
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
         """`CustomOpDef.register_autograd`: gradients no longer go through the functions."""
@@ -88,12 +93,7 @@ class DeclaredOp(CustomOpDef):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._through:
             return super().__call__(*args, **kwargs)
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise RuntimeError(f"{self._qualname}(): {error}. Declaration: {self._qualname}{self._signature}") from None
-        bound.apply_defaults()
-        return self._run(*bound.arguments.values())
+        return self._run(*self.bound(args, kwargs).arguments.values())
 
 
 def declare(name: str, schema: Schema) -> DeclaredOp:

@@ -47,6 +47,45 @@ def test_compiled_functions_call_them() -> None:
     assert compiled(eagerjit.ones(2)).tolist() == [3.0, 3.0]
 
 
+def written(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x.clone()
+
+
+def given_back(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize("function, mutated, is_right", [
+    (written, (), False), (written, ("x",), True), (written, "unknown", True), (given_back, (), False),
+    (doubled, (), True),
+])  # fmt: skip
+def test_opcheck_looks_at_what_an_operator_does(function: Any, mutated: Any, is_right: bool) -> None:
+    checks: Any = ("test_schema", "test_autograd_registration")
+    for t in LIBRARIES:
+        operator = t.library.custom_op(f"oracle::{function.__name__}{len(mutated)}", function, mutates_args=mutated)
+        found = t.library.opcheck(operator, (t.ones(2),), test_utils=checks, raise_exception=False)
+        assert [value == "SUCCESS" for value in found.values()] == [is_right, True] and tuple(found) == checks
+        if not is_right:
+            with pytest.raises(Exception, match="test_schema failed"):
+                t.library.opcheck(operator, (t.ones(2),), test_utils="test_schema")
+        with pytest.raises(ValueError, match="test_utils"):
+            t.library.opcheck(operator, (t.ones(2),), test_utils="test_nothing")
+
+
+def test_opcheck_compiles_and_differentiates() -> None:
+    operator = eagerjit.library.custom_op("oracle::squared", lambda x: x * x, mutates_args=())
+    x = eagerjit.ones(2, requires_grad=True)
+    with pytest.raises(Exception, match="no autograd formula"):
+        eagerjit.library.opcheck(operator, (x,))
+    operator.register_autograd(lambda ctx, grad: grad * 2)
+    assert set(eagerjit.library.opcheck(operator, (x,)).values()) == {"SUCCESS"}
+
+
 def test_errors() -> None:
     with pytest.raises(ValueError, match="namespace"):
         eagerjit.library.custom_op("bare", lambda x: x, mutates_args=())
