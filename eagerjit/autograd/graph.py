@@ -27,8 +27,12 @@ def increment_version(tensor: Any) -> None:
 
 
 def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Any:
-    """A context that changes nothing: what operations save lies on the CPU anyway."""
-    return contextlib.nullcontext()
+    """A context in which what operations keep for their gradients lies on the CPU; without a device it does anyway."""
+    from eagerjit.cuda.present import found
+
+    if found() is None:
+        return contextlib.nullcontext()
+    return saved_tensors_hooks(lambda x: (x.device, x.cpu()), lambda kept: kept[1].to(kept[0]))
 
 
 # -- edges ------------------------------------------------------------------------------------------------------------

@@ -79,7 +79,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor, taken=False):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
-        return new_tensor(empty(0, dtype=dtype, device=device)._data, cls)
+        made: Any = new_tensor(empty(0, dtype=dtype, device=device)._data, cls)
+        made._requires_grad, made._is_buffer, made.persistent = bool(requires_grad), True, persistent
+        return made
 
 
 def is_lazy(tensor: Any) -> bool:

@@ -267,6 +267,19 @@ def test_lazy(name: str) -> None:
     assert tuple(loaded.weight.shape) == (3, 5) and tuple(loaded(ej.ones(2, 5)).shape) == (2, 3)
 
 
+@pytest.mark.parametrize("options", [{}, {"persistent": False}, {"requires_grad": True}], ids=str)
+def test_buffers_without_shapes(options: dict[str, bool]) -> None:
+    seen = []
+    for library in (ej, torch):
+        buffer = library.nn.parameter.UninitializedBuffer(**options)
+        module = library.nn.Module()
+        module.found = buffer
+        facts = buffer.requires_grad, list(dict(module.named_buffers()))
+        buffer.materialize((2,))
+        seen.append((*facts, list(module.state_dict()), tuple(buffer.shape), isinstance(buffer, library.nn.Buffer)))
+    assert seen[0] == seen[1]
+
+
 def test_convert_sync_batchnorm() -> None:
     for library in (ej, torch):
         network = library.nn.Sequential(library.nn.Linear(3, 3), library.nn.BatchNorm1d(3))

@@ -308,6 +308,18 @@ def test_a_checkpoint_draws_the_same_numbers_again(compile: Callable[..., Any]) 
         assert ((x.grad == 0) == (out == 0)).all()
 
 
+def test_kept_values_lie_on_the_cpu_on_request() -> None:
+    x = ones(1000).requires_grad_()
+    with ej.autograd.graph.save_on_cpu():
+        middle = x.exp()
+        out = middle.sin()
+    before = ej.cuda.memory_allocated()
+    del middle
+    assert ej.cuda.memory_allocated() < before
+    out.sum().backward()
+    assert x.grad.is_cuda and x.grad.cpu().allclose(x.detach().cpu().exp().cos() * x.detach().cpu().exp())
+
+
 @pytest.mark.parametrize("compile", [lambda f: f, lambda f: ej.jit(f, fullgraph=True)], ids=["plain", "compiled"])
 def test_what_is_drawn_in_a_fork_is_drawn_again(compile: Callable[..., Any]) -> None:
     def forked(x: Any, devices: Any) -> Any:
