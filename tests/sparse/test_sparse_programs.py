@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as scipy
 import torch
 
 import eagerjit
-
-scipy = pytest.importorskip("scipy.sparse", reason="needs SciPy")
 
 
 def graph(nodes: int, edges: int, seed: int = 0) -> Any:

@@ -71,7 +71,7 @@ NAMED: dict[str, str] = {
     "torch.save": "tests/test_serialization.py::test_tensors",
     "torch.serialization.safe_globals": "tests/test_serialization.py::test_classes_that_a_program_allows",
     "torch.set_grad_enabled": _USE,
-    "torch.testing.assert_allclose": "tests/oracle/test_passing_names.py::test_assert_close_says_what_differs",
+    "torch.testing.assert_allclose": "tests/oracle/test_testing.py::test_assert_close_says_what_differs",
     "torch.utils._pytree.tree_map": "tests/test_data_sets.py::test_pytrees",
     "torch.utils.data.DataLoader": "tests/test_data_loader.py::test_batches_come_in_order",
     "torch.utils.data.Dataset": _SETS,
