@@ -141,8 +141,7 @@ class TransformerEncoder(Module):
         mask = float_mask(mask, "mask", src.dtype)
         out = src
         for layer in self.layers:
-            # A causal mask is given in any case: the hint changes nothing.
-            out = layer(out, src_mask=mask, is_causal=False, src_key_padding_mask=padding)
+            out = layer(out, src_mask=mask, is_causal=bool(is_causal), src_key_padding_mask=padding)
         return out if self.norm is None else self.norm(out)
 
 
@@ -163,7 +162,7 @@ class TransformerDecoder(Module):
         for layer in self.layers:
             out = layer(
                 out, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=False,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=bool(tgt_is_causal),
                 memory_is_causal=memory_is_causal,
             )  # fmt: skip
         return out if self.norm is None else self.norm(out)

@@ -82,6 +82,11 @@ def test_shared_inputs(form: str) -> None:
     )
 
 
+def stacked(nn: Any, kind: str) -> Any:
+    """Two layers, one after the other."""
+    return getattr(nn, f"Transformer{kind}")(getattr(nn, f"Transformer{kind}Layer")(4, 2, 8, 0.0), 2)
+
+
 ERRORS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "causal without mask": lambda t, m, x: m(x, x, x, is_causal=True),
     "padding dtype": lambda t, m, x: m(x, x, x, key_padding_mask=t.ones(2, 3).long()),
@@ -97,6 +102,8 @@ ERRORS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "activation": lambda t, m, x: t.nn.TransformerEncoderLayer(4, 2, activation="sin"),
     "batches": lambda t, m, x: t.nn.Transformer(4, 2, 1, 1, 8)(x, x[:, :1]),
     "features": lambda t, m, x: t.nn.Transformer(8, 2, 1, 1, 8)(x, x),
+    "causal stack without mask": lambda t, m, x: stacked(t.nn, "Encoder")(x, is_causal=True),
+    "causal decoder without mask": lambda t, m, x: stacked(t.nn, "Decoder")(x, x, tgt_is_causal=True),
     "attention rank": lambda t, m, x: t.nn.functional.scaled_dot_product_attention(x[0, 0], x[0, 0], x[0, 0]),
     "attention mask": lambda t, m, x: t.nn.functional.scaled_dot_product_attention(x, x, x, t.ones(2, 2).long()),
 }
@@ -169,6 +176,15 @@ def test_transformer() -> None:
     same(ours.generate_square_subsequent_mask(3), theirs.generate_square_subsequent_mask(3))
     arrays = [draw((2, 5, 6), "float32", -1, 1, 1), draw((2, 3, 6), "float32", -1, 1, 2)]
     compare_modules(ours, theirs, arrays, translated)
+    narrow = [draw((3, 2, 4), "float32", -1, 1, 3)]
+    compare_modules(
+        *both(lambda n: stacked(n, "Encoder")), narrow,
+        lambda t, m, x: m(x, t.ones(3, 3).triu(1).bool(), is_causal=True),
+    )  # fmt: skip
+    compare_modules(
+        *both(lambda n: stacked(n, "Decoder")), narrow,
+        lambda t, m, x: m(x, x, t.ones(3, 3).triu(1).bool(), tgt_is_causal=True),
+    )  # fmt: skip
     stack = both(lambda n: n.TransformerEncoder(n.TransformerEncoderLayer(6, 3, 8, 0.0), 2, n.LayerNorm(6)))
     compare_modules(*stack, arrays[:1], lambda t, m, x: m(x, mask=t.ones(2, 2).triu(1) * -1e9))
 
