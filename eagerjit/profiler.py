@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 import threading
 import time
@@ -90,12 +91,18 @@ class record_function:
 
 
 def schedule(
-    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, **ignored: Any
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Which steps are recorded: after `skip_first`, cycles of `wait`, `warmup` and `active` steps."""
+    """Which steps are recorded: after `skip_first`, cycles of `wait`, `warmup` and `active` steps.
+
+    With `skip_first_wait` the first cycle does not wait. Raises AssertionError for negative numbers and no active step.
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
+        given = f"{wait=}, {warmup=}, {active=}, {repeat=}, {skip_first=}"
+        raise AssertionError(f"Invalid profiler schedule arguments. Got {given}.")
 
     def action(step: int) -> ProfilerAction:
-        cycle, at = divmod(step - skip_first, wait + warmup + active)
+        cycle, at = divmod(step - skip_first + (wait if skip_first_wait else 0), wait + warmup + active)
         if step < skip_first or (repeat and cycle >= repeat) or at < wait:
             return ProfilerAction.NONE
         if at < wait + warmup:
@@ -114,7 +121,8 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
 
         folder = Path(dir_name)
         folder.mkdir(parents=True, exist_ok=True)
-        profiler.export_chrome_trace(str(folder / f"{worker_name or 'worker'}.{time.time_ns()}.pt.trace.json"))
+        name = f"{worker_name or 'worker'}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
+        profiler.export_chrome_trace(str(folder / name))
 
     return write
 
@@ -208,12 +216,12 @@ class profile:
         return self.total_average().self_cpu_time_total
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write what chrome://tracing and Perfetto show."""
+        """Write what chrome://tracing and Perfetto show, compressed where the path ends with .gz."""
         events = [
             {"name": e.name, "ph": "X", "ts": e.begin / 1e3, "dur": (e.end - e.begin) / 1e3, "pid": 0, "tid": e.thread}
             for e in self.found
         ]
-        with open(path, "w") as file:
+        with gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w") as file:
             json.dump({"traceEvents": events}, file)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.cautions import caution
 from eagerjit.nn.global_hooks import hooks_of
 from eagerjit.nn.taps import Taps
 from eagerjit.state import Defaults, state
@@ -62,15 +63,22 @@ class Calls:
         try:
             result = self.forward(*args, **kwargs)
             while waiting:
-                hook, with_kwargs, _ = waiting.pop(0)
-                changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-                result = result if changed is None else changed
+                result = self._after(*waiting.pop(0)[:2], args, kwargs, result)
         except Exception:
             for hook, with_kwargs, always in waiting:
-                if always:
-                    hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                try:
+                    result = self._after(hook, with_kwargs, args, kwargs, result) if always else result
+                except Exception as error:  # that of forward says more
+                    caution(
+                        "module forward hook with ``always_call=True`` raised an exception that was silenced as "
+                        f"another error was raised in forward: {error}"
+                    )
             raise
         return taps.leave(result) if taps.called else result
+
+    def _after(self, hook: Any, with_kwargs: bool, args: Any, kwargs: Any, result: Any) -> Any:
+        changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+        return result if changed is None else changed
 
     def _waiting(self) -> list[tuple[Callable[..., Any], bool, bool]]:
         """The hooks to be called after forward, whether with its named arguments, and whether also when it raises."""

@@ -199,12 +199,15 @@ def test_forward_hooks_in_order() -> None:
         module.register_forward_pre_hook(lambda m, a, k: (a, {"factor": 3.0}), with_kwargs=True)
         out = module(library.ones(2), factor=2.0).tolist()
         module.register_forward_pre_hook(lambda m, a, k: (a, {"factor": 0.0}), with_kwargs=True)
-        module.register_forward_hook(lambda m, a, r: seen.append(("always", r)), always_call=True)
+        module.register_forward_hook(lambda m, a, r: seen.append(("always", r)) or "changed", always_call=True)
+        module.register_forward_hook(lambda m, a, r: seen.append(r) or seen[99], always_call=True)
         try:
-            module(library.ones(2))
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                module(library.ones(2))
         except ArithmeticError:
             seen.append("raised")
-        return out, seen
+        return out, seen, ["silenced" in str(w.message) for w in found]
 
     agree(run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import operator
 import os
 import pickle
@@ -343,10 +344,14 @@ def test_profiler() -> None:
 
 def test_profiler_with_a_schedule(tmp_path: Path) -> None:
     cycles = []
+    for options in ({}, {"repeat": 1, "skip_first": 2}, {"skip_first": 1, "skip_first_wait": 1}, {"active": 0}):
+        given = {"wait": 1, "warmup": 1, "active": 2, **options}
+
+        def names(t: Any, given: Any = given) -> list[str]:
+            return [t.profiler.schedule(**given)(i).name for i in range(9)]
+
+        assert result(names, ej) == result(names, torch)
     plan = ej.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
-    assert [plan(i).name for i in range(6)] == [
-        torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)(i).name for i in range(6)
-    ]
     with ej.profiler.profile(schedule=plan, on_trace_ready=lambda p: cycles.append(len(p.events()))) as profiler:
         for _ in range(6):
             with ej.profiler.record_function("work"):
@@ -360,3 +365,8 @@ def test_profiler_with_a_schedule(tmp_path: Path) -> None:
         pass
     (trace,) = tmp_path.iterdir()
     assert '"name": "x"' in trace.read_text()
+    write = ej.profiler.tensorboard_trace_handler(str(tmp_path / "packed"), use_gzip=True)
+    with ej.profiler.profile(on_trace_ready=write), ej.profiler.record_function("x"):
+        pass
+    (packed,) = (tmp_path / "packed").iterdir()
+    assert b'"name": "x"' in gzip.decompress(packed.read_bytes())
