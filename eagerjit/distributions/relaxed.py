@@ -86,57 +86,45 @@ class ExpRelaxedCategorical(Distribution):
         return (score - score.logsumexp(-1, True)).sum(-1) + scale
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class _Relaxed(TransformedDistribution):
+    """What is transformed keeps the parameters."""
+
+    has_rsample = True
+    base_dist: Any
+
+    @property
+    def temperature(self) -> Any:
+        """How soft the distribution is."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of odds, or of probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities of 1, or of the positions."""
+        return self.base_dist.probs
+
+
+class RelaxedBernoulli(_Relaxed):
     """RelaxedBernoulli(temperature, probs) or (temperature, logits=...): numbers between 0 and 1."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True
-    base_dist: LogitRelaxedBernoulli
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    @property
-    def temperature(self) -> Any:
-        """How soft the distribution is."""
-        return self.base_dist.temperature
 
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of 1."""
-        return self.base_dist.probs
-
-
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """RelaxedOneHotCategorical(temperature, probs) or (temperature, logits=...): vectors that sum to 1."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
-    base_dist: ExpRelaxedCategorical
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How soft the distribution is."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the positions."""
-        return self.base_dist.probs

@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.dispatch import Op
-from eagerjit.nn import init
+from eagerjit.nn.affine import Affine
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy
 from eagerjit.ops import views
@@ -19,9 +19,9 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.mode import set_grad_mode
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensors.creation import empty, ones, tensor, zeros
+from eagerjit.tensors.creation import ones, tensor, zeros
 from eagerjit.tensors.mistakes import planned
-from eagerjit.tensors.tensor import Parameter, Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _running_statistic(input: Tensor, batch: Tensor, factor: float | None, momentum: Any) -> Tensor:
@@ -144,7 +144,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     return input / (total / size * alpha + k) ** beta
 
 
-class _NormBase(Module):
+class _NormBase(Affine):
     """Statistics and parameters per channel."""
 
     _version = 2
@@ -156,9 +156,7 @@ class _NormBase(Module):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        for name, present in (("weight", affine), ("bias", affine and bias)):
-            made = Parameter(empty(num_features, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, made)
+        self._make_parameters(num_features, affine, affine and bias, device, dtype)
         kept = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if kept else None)
         self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if kept else None)
@@ -175,10 +173,7 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """weight 1, bias 0, no statistics."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError
@@ -333,7 +328,7 @@ class InstanceNorm3d(_InstanceNorm):
     rank = 5
 
 
-class GroupNorm(Module):
+class GroupNorm(Affine):
     """Normalisation within groups of channels of (batch, channels, ...)."""
 
     def __init__(
@@ -344,17 +339,8 @@ class GroupNorm(Module):
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        for name, present in (("weight", affine), ("bias", affine and bias)):
-            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, made)
+        self._make_parameters(num_channels, affine, affine and bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

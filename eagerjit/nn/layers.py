@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.nn import init
+from eagerjit.nn.affine import Affine
 from eagerjit.nn.module import Module
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.normalization import layer_norm, rms_norm
@@ -104,7 +105,7 @@ def _tuple(normalized_shape: Any) -> tuple[int, ...]:
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class LayerNorm(Affine):
     """Mean 0 and variance 1 over the last dimensions, then times weight plus bias."""
 
     def __init__(
@@ -114,17 +115,8 @@ class LayerNorm(Module):
         super().__init__()
         self.normalized_shape, self.eps = _tuple(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
-        for name, present in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, made)
+        self._make_parameters(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
