@@ -30,7 +30,7 @@ lint: $(VENV)/test.stamp  ## Check style and types.
 	$(BIN)/mypy eagerjit
 
 bench: $(VENV)/bench.stamp  ## Compare with other libraries; writes benchmarks/results.
-	$(BIN)/python -m benchmarks latency chain train memory eager coldstart higher_order
+	$(BIN)/python -m benchmarks latency eager layers sparse chain train memory coldstart higher_order
 
 packages: $(VENV)/packages.stamp  ## Run packages written for PyTorch, transformers among them, on both and compare.
 	$(BIN)/python examples/packages/compare.py
