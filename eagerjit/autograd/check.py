@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eagerjit.autograd.api import grad
+from eagerjit.autograd.forward import push
+from eagerjit.ops.complexes import view_as_complex, view_as_real
+from eagerjit.ops.index import stack
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.placement import beside, host_array
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -18,9 +22,11 @@ class GradcheckError(RuntimeError):
 
 
 def _outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[Tensor]:
+    """The results that have gradients, as real numbers: of complex ones both parts."""
     result = function(*inputs)
     results = list(result) if isinstance(result, (tuple, list)) else [result]
-    return [r for r in results if isinstance(r, Tensor) and r.dtype.is_floating_point]
+    differentiable = [r for r in results if isinstance(r, Tensor) and r.dtype.is_differentiable]
+    return [view_as_real(r) if r.dtype.is_complex else r for r in differentiable]
 
 
 def _checked(inputs: Any) -> tuple[list[Any], list[int]]:
@@ -50,72 +56,175 @@ def _numerical(function: Callable[..., Any], values: list[Any], position: int, e
     return [np.array(rows) for rows in zip(*columns, strict=True)] if columns else []
 
 
-def _analytical(output: Tensor, target: Tensor) -> np.ndarray:
+def _rows(found: Sequence[Tensor | None], width: int) -> np.ndarray:
+    """What was found, each in a row, as numbers."""
+    rows = [np.zeros(width) if f is None else np.array(host_array(f.detach()._data)).reshape(-1) for f in found]
+    return np.array(rows).reshape(len(rows), width)
+
+
+def _units(like: Tensor) -> list[Tensor]:
+    """Tensors of a shape that are 1 at one place each."""
+    made = np.eye(like.numel()).reshape(-1, *like._data.shape)
+    return [beside(new_tensor(made[i, ...]), like) for i in range(len(made))]
+
+
+def _backward(output: Tensor, target: Tensor, check_dtypes: bool) -> np.ndarray:
     """The Jacobian (elements of the input, elements of the output) by one backward per output element."""
-    rows = []
-    for index in range(output.numel()):
-        seed = np.zeros(output._data.shape)
-        seed.reshape(-1)[index] = 1
-        (found,) = grad(output, target, beside(new_tensor(seed), output), retain_graph=True, allow_unused=True)
-        rows.append(np.zeros(target.numel()) if found is None else np.array(host_array(found._data)).reshape(-1))
-    return np.array(rows).reshape(output.numel(), target.numel()).T
+    if not output._requires_grad:
+        return np.zeros((target.numel(), output.numel()))
+    found = [grad(output, target, unit, retain_graph=True, allow_unused=True)[0] for unit in _units(output)]
+    if check_dtypes and any(f is not None and f.dtype is not target.dtype for f in found):
+        raise GradcheckError(f"Expected gradients of {target.dtype}, the input's dtype")
+    return _rows(found, target.numel()).T
+
+
+def _batched(output: Tensor, target: Tensor) -> np.ndarray:
+    """The same by one vmap of all backwards."""
+    from eagerjit.func import vmap
+
+    if not output._requires_grad or not output.numel():
+        return np.zeros((target.numel(), output.numel()))
+
+    def back(unit: Tensor) -> Tensor:
+        (found,) = grad(output, target, unit, retain_graph=True, allow_unused=True)
+        return target.detach() * 0 if found is None else found
+
+    return _rows(list(vmap(back)(stack(_units(output)))), target.numel()).T
+
+
+def _forward(output: Tensor, target: Tensor) -> np.ndarray:
+    """The Jacobian by one tangent per element of the input."""
+    return _rows([push([output], [(target, unit)], False)[0] for unit in _units(target)], output.numel())
+
+
+def _batched_forward(output: Tensor, target: Tensor) -> np.ndarray:
+    """The same by one vmap of all tangents."""
+    from eagerjit.func import vmap
+
+    def along(unit: Tensor) -> Tensor:
+        (found,) = push([output], [(target, unit)], False)
+        return output.detach() * 0 if found is None else found
+
+    return _rows(list(vmap(along)(stack(_units(target)))), output.numel())
+
+
+def _of_reals(function: Callable[..., Any], values: list[Any], positions: list[int]) -> tuple[Any, list[Any]]:
+    """A function of real numbers alone: of complex arguments both parts, in a last dimension."""
+    turned = [p for p in positions if values[p].dtype.is_complex]
+    if not turned:
+        return function, values
+    parts = list(values)
+    for p in turned:
+        parts[p] = view_as_real(values[p].detach()).clone().requires_grad_()
+
+    def of_parts(*given: Any) -> Any:
+        return function(*(view_as_complex(x) if p in turned else x for p, x in enumerate(given)))
+
+    return of_parts, parts
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """What is compared with the finite differences, and how closely."""
+
+    rtol: float
+    atol: float
+    nondet_tol: float
+    check_grad_dtypes: bool
+    check_batched_grad: bool
+    check_batched_forward_grad: bool
+    check_forward_ad: bool
+    check_backward_ad: bool
+
+    def of(self, output: Tensor, target: Tensor, expected: np.ndarray, where: str) -> None:
+        """Raise GradcheckError where a Jacobian is not what is expected."""
+        if self.check_backward_ad:
+            found, again = (_backward(output, target, self.check_grad_dtypes) for _ in range(2))
+            self._agree(found, expected, f"Jacobian mismatch for {where}")
+            if not np.allclose(found, again, 0, self.nondet_tol):
+                raise GradcheckError(
+                    f"Backward is not reentrant: its gradients differ from run to run by more than {self.nondet_tol}, "
+                    f"for {where}"
+                )
+        if self.check_batched_grad:
+            self._agree(_batched(output, target), expected, f"Jacobian by vmap of gradients mismatch for {where}")
+        if self.check_forward_ad:
+            found = _forward(output, target)
+            self._agree(found, expected, f"Jacobian computed with forward mode mismatch for {where}")
+        if self.check_batched_forward_grad:
+            found = _batched_forward(output, target)
+            self._agree(found, expected, f"Jacobian by vmap of forward mode mismatch for {where}")
+
+    def _agree(self, found: np.ndarray, expected: np.ndarray, otherwise: str) -> None:
+        if not np.allclose(found, expected, self.rtol, self.atol):
+            raise GradcheckError(f"{otherwise},\nnumerical:{expected}\nanalytical:{found}\n")
 
 
 def gradcheck(
-    func: Callable[..., Any],
-    inputs: Any,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-) -> bool:
-    """Whether the gradients of a function of float64 tensors agree with finite differences.
+    func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
+) -> bool:  # fmt: skip
+    """Whether the gradients of a function of float64 and complex128 tensors agree with finite differences.
 
-    Raises GradcheckError where they do not, unless `raise_exception` is False.
+    The Jacobians of gradients (`check_backward_ad`), of tangents (`check_forward_ad`) and of either under vmap are
+    compared element by element, in `fast_mode` too, each result's alone: the others' gradients are undefined then.
+    Raises GradcheckError where they do not agree, unless `raise_exception` is False.
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     values, positions = _checked(inputs)
     for position in positions:
-        if values[position].dtype is not dtypes.float64:
-            raise ValueError("gradcheck needs float64 inputs: finite differences of others say nothing")
-        differences = _numerical(func, values, position, eps)
-        outputs = _outputs(func, values)
-        for number, (output, expected) in enumerate(zip(outputs, differences, strict=False)):
-            actual = _analytical(output, values[position]) if output._requires_grad else np.zeros_like(expected)
-            if not np.allclose(actual, expected, rtol, atol):
+        if values[position].dtype not in (dtypes.float64, dtypes.complex128):
+            raise ValueError("gradcheck needs inputs in double precision: finite differences of others say nothing")
+    function, values = _of_reals(func, values, positions)
+    checks = _Checks(
+        rtol, atol, nondet_tol, check_grad_dtypes, check_batched_grad, check_batched_forward_grad, check_forward_ad,
+        check_backward_ad,
+    )  # fmt: skip
+    for position in positions:
+        differences = _numerical(function, values, position, eps)
+        for number, (output, expected) in enumerate(zip(_outputs(function, values), differences, strict=False)):
+            try:
+                checks.of(output, values[position], expected, f"output {number} with respect to input {position}")
+            except GradcheckError:
                 if raise_exception:
-                    raise GradcheckError(
-                        f"Jacobian mismatch for output {number} with respect to input "
-                        f"{position},\nnumerical:{expected}\nanalytical:{actual}\n"
-                    )
+                    raise
                 return False
     return True
 
 
 def gradgradcheck(
-    func: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-) -> bool:
-    """Whether the gradients of a function's gradients agree with finite differences; see `gradcheck`."""
+    func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5,
+    rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True,
+    nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
+    fast_mode: bool = False, masked: bool = False,
+) -> bool:  # fmt: skip
+    """Whether the gradients of a function's gradients agree with finite differences; see `gradcheck`.
+
+    `gen_non_contig_grad_outputs` makes gradients of results that are views of larger ones where none are given.
+    """
     values, positions = _checked(inputs)
-    outputs = [o for o in _outputs(func, values) if o._requires_grad]
+    function, values = _of_reals(func, values, positions)
+    outputs = [o for o in _outputs(function, values) if o._requires_grad]
     if grad_outputs is None:
         generator = np.random.default_rng(0)
-        seeds = [beside(new_tensor(generator.standard_normal(o._data.shape)), o).requires_grad_() for o in outputs]
+        drawn = [beside(new_tensor(generator.standard_normal((*o._data.shape, 2))), o)[..., 0] for o in outputs]
+        seeds = [(d if gen_non_contig_grad_outputs else d.clone()).detach().requires_grad_() for d in drawn]
     else:
-        seeds = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
+        given = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
+        seeds = [view_as_real(g.detach()).requires_grad_() if g.dtype.is_complex else g for g in given]
 
     def gradient(*arguments: Any) -> Any:
         given, weights = arguments[: len(values)], arguments[len(values) :]
-        results = [o for o in _outputs(func, given) if o._requires_grad]
+        results = [o for o in _outputs(function, given) if o._requires_grad]
         found = grad(results, [given[p] for p in positions], weights, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
-    everything = [*values, *seeds]
-    return gradcheck(gradient, everything, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(
+        gradient, [*values, *seeds], eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+        nondet_tol=nondet_tol, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+    )  # fmt: skip
