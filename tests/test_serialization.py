@@ -261,6 +261,16 @@ def test_paths(tmp_path: Path) -> None:
     ej.save(1, "/dev/null")
 
 
+def test_options(tmp_path: Path) -> None:
+    for library in (torch, ej):
+        path = tmp_path / f"{library.__name__}.pt"
+        library.save(library.ones(1), path, _use_new_zipfile_serialization=False, _disable_byteorder_record=True)
+        assert library.load(path, encoding="utf-8").item() == 1
+        for call in (lambda t, p: t.save(1, p, compress=True), lambda t, p: t.load(p, compress=True)):
+            with pytest.raises(TypeError, match="compress"):
+                call(library, path)
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x.pt"
     ej.save(1, path)

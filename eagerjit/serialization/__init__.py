@@ -35,12 +35,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEFAULT_PROTOCOL, **ignored: Any) -> None:
+def save(
+    obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False,
+) -> None:  # fmt: skip
     """Write an object to a path or an open binary file, for `load` here and in PyTorch.
 
     Tensors, numbers, text and containers of these can be read anywhere, objects of classes where these are known. Views
     of one memory share it when they are read. A path is written beside itself and then replaced, so that it never holds
     half a file. Raises RuntimeError if its folder does not exist.
+    It is an archive in any case, as PyTorch reads since 1.6.
     """
     writer = Writer()
     writer.dump(obj)
@@ -72,6 +76,10 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEF
         raise
 
 
+_UNPICKLING = frozenset(("encoding", "errors", "fix_imports", "buffers"))
+"""Options of Python's unpickler."""
+
+
 def load(
     f: Any,
     map_location: Any = None,
@@ -79,15 +87,18 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
-    **ignored: Any,
+    **pickle_load_args: Any,
 ) -> Any:
     """Read what `save`, or `torch.save` of any version since 0.4, wrote.
 
     Data, tensors and arrays are read, and instances of classes that `add_safe_globals` names. With
     `weights_only=False` also those of imported Modules and optimizers: they get their attributes, and no function of
     the file's choice is called. `map_location` is needed for tensors of other devices; `mmap` reads a path's tensors
-    when they are used. Raises LoadError, saying what is wrong, for files that are damaged or something else.
+    when they are used. Raises LoadError, saying what is wrong, for files that are damaged or something else, TypeError
+    for options that unpicklers do not have; texts of Python 2 are read as UTF-8 whatever they say.
     """
+    if unknown := pickle_load_args.keys() - _UNPICKLING:
+        raise TypeError(f"load() got an unexpected keyword argument '{min(unknown)}'")
     known, locate = Known(classes=weights_only is False), _Locations(map_location)
     if hasattr(f, "read"):
         if mmap:

@@ -11,7 +11,6 @@ import eagerjit
 from eagerjit.compiled.compilation import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.recording.trace import Tracer
-from eagerjit.runtime import dtypes
 from eagerjit.runtime.execute import MISS
 from eagerjit.tensors.tensor import new_tensor
 
@@ -119,7 +118,3 @@ def close(node: Node, actual: np.ndarray, arrays: Sequence[np.ndarray], expected
             fine |= ~np.isfinite(a) | ~np.isfinite(b) | (np.abs(b) < 2.0**-100)
         fine |= np.isinf(a) & (np.abs(b) > largest / 2) | np.isinf(b) & (np.abs(a) > largest / 2)
     return bool(fine.all())
-
-
-def dtype_of(short: str) -> dtypes.DType:
-    return dtypes.BY_SHORT[short]

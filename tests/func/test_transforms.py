@@ -18,7 +18,6 @@ X = RANDOM.standard_normal((5, 3))
 W = RANDOM.standard_normal((3, 4))
 V = RANDOM.standard_normal((5, 3))
 INDEX = np.array([[0, 2], [1, 1], [2, 0], [0, 1], [2, 2]])
-MASK = X > 0.3
 
 
 def scalar(lib: Any, x: Any, w: Any) -> Any:

@@ -315,12 +315,7 @@ class Generator:
                 acts.append(self.change())
             lines += [
                 f"        if k == {k}:",
-                *(
-                    f"            attempt_({a!r}, locals(), f)"
-                    if False
-                    else f"            try: {a}\n            except Exception as e: w.log.append(type(e).__name__)"
-                    for a in acts
-                ),
+                *(f"            try: {a}\n            except Exception as e: w.log.append(type(e).__name__)" for a in acts),
                 "            pass",
             ]
             argument = choose(
