@@ -28,10 +28,14 @@ from eagerjit.utils.checkpoint_options import (
 from eagerjit.watching.observation import TraceBreak, user_line
 
 __all__ = [
-    "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext", "checkpoint",
-    "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "noop_context_fn",
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext",
+    "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "noop_context_fn",
     "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
 ]  # fmt: skip
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a part gives something else than the first."""
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
@@ -72,6 +76,8 @@ def checkpoint(
                         the two must be chosen
     context_fn          gives two contexts: for the first run, and for the one that computes the gradient
     preserve_rng_state  whether the second run draws the random numbers of the first
+    determinism_check   "default": the gradient raises CheckpointError where the second run's results have other shapes
+                        or dtypes; "none": nothing is compared
     The others are accepted and change nothing. In a compiled function the compiler itself chooses what is kept.
     """
     if use_reentrant is None:
@@ -79,6 +85,8 @@ def checkpoint(
             "checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended"
         )
         use_reentrant = True
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
     if use_reentrant and kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if use_reentrant and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
@@ -100,7 +108,8 @@ def checkpoint(
     if not mode.grad_mode():
         with first:
             return function(*args, **kwargs)
-    return _Checkpoint(function, args, kwargs, second, preserve_rng_state).run(first)
+    is_compared = determinism_check == "default" and not use_reentrant
+    return _Checkpoint(function, args, kwargs, second, preserve_rng_state, is_compared).run(first)
 
 
 def _effects(tracer: Any, preserve: bool) -> Any:
@@ -118,8 +127,11 @@ class _Checkpoint(Several):
 
     name = "checkpoint"
 
-    def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool):
+    def __init__(
+        self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool, is_compared: bool
+    ):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
+        self.is_compared = is_compared
         self.random = Snapshot() if preserve else None
         self.casting = state.casting
         self.positions: list[int] = []
@@ -163,6 +175,8 @@ class _Checkpoint(Several):
         """Run the function again and go back through what it does, adding use by use to what is known."""
         began = mode.next_sequence()
         results = self._again()
+        if self.is_compared:
+            self._compare(results, node.output)
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
         targets = list(node.inputs or ())
         trail: engine.Trail = {engine.key_of(t): [] for t in targets}
@@ -173,6 +187,15 @@ class _Checkpoint(Several):
                 total = use if total is None else total + use
             totals.append(total if trail[engine.key_of(target)] else None)
         return tuple(totals)
+
+    def _compare(self, results: list[Tensor], first: Any) -> None:
+        """Refuse results of another kind than those of the first run."""
+        kinds = [[(tuple(x.shape), x.dtype) for x in found] for found in ([r._data for r in results], first)]
+        if kinds[0] != kinds[1]:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values have different metadata than during the forward pass: "
+                f"{kinds[0]} instead of {kinds[1]}"
+            )
 
     def _again(self) -> list[Tensor]:
         """The results by a second run, with the random numbers and the precision of the first."""

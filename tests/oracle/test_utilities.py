@@ -83,6 +83,24 @@ def test_selective_checkpoints(policy: str) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("check", ["default", "none", "strict"])
+def test_checkpoints_that_give_something_else(check: str) -> None:
+    kinds = []
+    for t in (ej, torch):
+        tools: Any = t.utils.checkpoint
+        runs: list[int] = []
+
+        def part(x: Any, t: Any = t, runs: Any = runs) -> Any:
+            runs.append(0)
+            return x.sin() if len(runs) == 1 else t.cat([x, x]).sin()
+
+        x = t.ones(2, requires_grad=True)
+        with pytest.raises((tools.CheckpointError, RuntimeError, ValueError)) as error:
+            tools.checkpoint(part, x, use_reentrant=False, determinism_check=check).sum().backward()
+        kinds.append([k.__name__ for k in error.type.__mro__])
+    assert kinds[0] == kinds[1]
+
+
 def test_names_of_checkpoints() -> None:
     assert [p.name for p in ours.CheckpointPolicy] == [p.name for p in torch.utils.checkpoint.CheckpointPolicy]
     for wrong in (3, None, [3]):
