@@ -261,6 +261,18 @@ def test_paths(tmp_path: Path) -> None:
     ej.save(1, "/dev/null")
 
 
+def test_arrays_that_numpy_has_strided_keep_their_memory() -> None:
+    strides = []
+    for library in (ej, torch):
+        buffer = io.BytesIO()
+        narrow = np.ones((3, 1), np.float32)
+        wide = library.from_numpy(np.lib.stride_tricks.as_strided(narrow, (3, 4), (4, 0)))
+        library.save([wide, library.from_numpy(narrow)], buffer)
+        found = library.load(io.BytesIO(buffer.getvalue()))[0]
+        strides.append(found.stride())
+    assert strides == [(1, 0), (1, 0)]
+
+
 def test_options(tmp_path: Path) -> None:
     for library in (torch, ej):
         path = tmp_path / f"{library.__name__}.pt"

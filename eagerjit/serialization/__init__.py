@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -97,20 +98,22 @@ def load(
     when they are used. Raises LoadError, saying what is wrong, for files that are damaged or something else, TypeError
     for options that unpicklers do not have; texts of Python 2 are read as UTF-8 whatever they say.
     """
-    if unknown := pickle_load_args.keys() - _UNPICKLING:
-        raise TypeError(f"load() got an unexpected keyword argument '{min(unknown)}'")
     known, locate = Known(classes=weights_only is False), _Locations(map_location)
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("f must be a string or os.PathLike object in order to use mmap argument")
-        return _read(f, "the file", known, locate)
+        return _read(f, "the file", known, locate, options=pickle_load_args)
     if not isinstance(f, (str, os.PathLike)):
         raise AttributeError(f"'{type(f).__name__}' object has no attribute 'seek': no path and no file to be read")
     with open(f, "rb") as file:
-        return _read(file, str(f), known, locate, bool(mmap))
+        return _read(file, str(f), known, locate, bool(mmap), pickle_load_args)
 
 
-def _read(file: Any, name: str, known: Known, locate: _Locations, memory: bool = False) -> Any:
+def _read(
+    file: Any, name: str, known: Known, locate: _Locations, memory: bool = False, options: Collection[str] = ()
+) -> Any:
+    if unknown := set(options) - _UNPICKLING:
+        raise TypeError(f"load() got an unexpected keyword argument '{min(unknown)}'")
     if not (hasattr(file, "readinto") and hasattr(file, "seek") and file.seekable()):
         file = io.BytesIO(file.read())
     begin = file.tell()

@@ -50,9 +50,11 @@ def _name(module: str, name: str) -> _Name:
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
-    """The array whose memory this one is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
+    """The array whose memory this one is a view of; `as_strided` of NumPy puts an object with a base in between."""
+    base: Any = array
+    while base is not None:
+        array = base if isinstance(base, np.ndarray) else array
+        base = getattr(base, "base", None)
     return array
 
 
