@@ -309,3 +309,12 @@ def test_machine_code_of_blocks_that_the_gpu_loads(features: int, monkeypatch: p
         binary = gpu_kernels.binary(launch, 90)
         assert all(word in binary.ptx for word in ("cp.async.bulk.tensor", "wgmma.mma_async"))
         assert binary.shared <= 232448 and binary.spilled <= (64 if features == 256 else 0)
+
+
+def test_masks_that_do_not_fit_are_refused() -> None:
+    query = torch.ones(2, 3, 7, 4)
+    with gpu_kernels.interpreted():
+        for mask in (torch.ones(7, 1, 7), torch.ones(6, 7), torch.ones(5, 3, 7, 7)):
+            for call in (attend, jit(attend)):
+                with pytest.raises(RuntimeError):
+                    call(query, query, query, mask)

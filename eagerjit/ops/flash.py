@@ -183,11 +183,9 @@ def attend(
         key, value = key.unsqueeze(-3), value.unsqueeze(-3)
         if mask is not None and mask.ndim > 2:
             mask = mask.unsqueeze(-3) if mask.shape[-3] == 1 else mask.unflatten(-3, (heads, groups))
-    from eagerjit.ops.subscript import broadcast_shapes
+    from eagerjit.ops.shaping import broadcast_shapes
 
-    batch = tuple(query.shape[:-2])
-    for x in (key, value) if mask is None else (key, value, mask):
-        batch = broadcast_shapes(batch, tuple(x.shape[:-2]))
+    batch = broadcast_shapes(*(x.shape[:-2] for x in (query, key, value, mask) if x is not None))
     if mask is not None:
         mask = mask.expand(*batch, query.shape[-2], key.shape[-2])
     query, key, value = (x.expand(*batch, *x.shape[-2:]) for x in (query, key, value))
