@@ -16,8 +16,8 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults
 from eagerjit.tensors.creation import constant_array, finish
+from eagerjit.tensors.making import makes
 from eagerjit.tensors.mistakes import explained_functions, planned_public
-from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -187,32 +187,25 @@ def _counted_to_both_sides(n: int) -> np.ndarray:
     return np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
 
 
-def _frequencies(
-    counts: np.ndarray, n: int, d: float, dtype: Any, requires_grad: bool, out: Tensor | None
-) -> Tensor:
+def _frequencies(counts: np.ndarray, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
     with np.errstate(divide="ignore", invalid="ignore"):  # of no values, or of values at distance 0
         array = counts * np.divide(1.0, n * d)
-    wanted = dtype or (Defaults.dtype if out is None else out.dtype)
+    wanted = dtype or Defaults.dtype
     if not wanted.is_differentiable:
         raise RuntimeError("fftfreq requires a floating point or complex dtype")
-    made = finish(constant_array(array.astype(wanted.numpy)), requires_grad)
-    return made if out is None else write_out("fftfreq", made, out)
+    return finish(constant_array(array.astype(wanted.numpy)), requires_grad)
 
 
-def fftfreq(
-    n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+@makes
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of a spectrum of n values of a signal sampled at distances d."""
-    return _frequencies(_counted_to_both_sides(n), n, d, dtype, requires_grad, out)
+    return _frequencies(_counted_to_both_sides(n), n, d, dtype, requires_grad)
 
 
-def rfftfreq(
-    n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+@makes
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of half a spectrum of a real signal of n values sampled at distances d."""
-    return _frequencies(np.arange(n // 2 + 1), n, d, dtype, requires_grad, out)
+    return _frequencies(np.arange(n // 2 + 1), n, d, dtype, requires_grad)
 
 
 def _shifted(input: Tensor, dim: Any, back: bool) -> Tensor:

@@ -13,6 +13,7 @@ from eagerjit.tensors.placement import wanted
 _deterministic = {"enabled": False, "warn_only": False}
 _warn_always = False
 _interop_threads = 1
+_device_of_type: Device | None = None
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -69,14 +70,18 @@ def get_default_device() -> Device:
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Make a floating type's dtype that of new tensors: `"torch.DoubleTensor"` or the type."""
+    """Make a floating type's dtype and place those of new tensors: `"torch.cuda.DoubleTensor"` or the type."""
+    global _device_of_type
     import eagerjit
-    from eagerjit.tensors.legacy import type_of
+    from eagerjit.tensors.legacy import device_of_type, type_of
 
-    dtype = type_of(t)
+    dtype, place = type_of(t), wanted(device_of_type(t))
     if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     eagerjit.set_default_dtype(dtype)
+    if place is not None or state.device is _device_of_type:
+        set_device(place)
+        _device_of_type = place
 
 
 def set_num_interop_threads(num: int) -> None:

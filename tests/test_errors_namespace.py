@@ -131,6 +131,12 @@ SHAPES: dict[str, tuple[Call, tuple[str, ...]]] = {
         lambda t: t.take_along_dim(t.ones(2, 3), t.tensor([0]), 1),
         ("take_along_dim()", "2 dimensions", "1 dimensions"),
     ),
+    "take_along_dim sizes": (
+        lambda t: t.take_along_dim(t.ones(2, 3), t.zeros(3, 1, dtype=t.int64), 1),
+        ("[2, 1]", "[3, 1]"),
+    ),
+    "masked_select sizes": (lambda t: t.ones(3).masked_select(t.ones(2) > 0), ("[3]", "[2]")),
+    "masked_scatter sizes": (lambda t: t.ones(3).masked_scatter(t.ones(2) > 0, t.ones(3)), ("[3]", "[2]")),
     "masked_scatter": (
         lambda t: t.ones(3).masked_scatter(t.tensor([True, True, False]), t.ones(1)),
         ("Number of elements of source < number of ones in mask",),

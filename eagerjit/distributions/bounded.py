@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit import random
 from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Weighted
@@ -14,6 +13,7 @@ from eagerjit.distributions.distribution import (
     ExponentialFamily,
     broadcast_all,
     clamp_probs,
+    uniform_from_zero,
 )
 from eagerjit.ops.activation import softplus
 from eagerjit.ops.gamma import i0e, i1e
@@ -70,7 +70,7 @@ class ContinuousBernoulli(Weighted, ExponentialFamily):
         return variance.where(apart, 1 / 12 - (1 / 15 - 128 / 945 * square) * square)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(random.rand(tuple(self._extended_shape(sample_shape)), dtype=self.probs.dtype))
+        return self.icdf(uniform_from_zero(self._extended_shape(sample_shape), self.probs))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -165,7 +165,7 @@ class GeneralizedPareto(Distribution):
         return (self.scale.square() / ((1 - c).square() * (1 - 2 * c))).where(valid, math.nan)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(random.rand(tuple(self._extended_shape(sample_shape)), dtype=self.loc.dtype))
+        return self.icdf(uniform_from_zero(self._extended_shape(sample_shape), self.loc))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit import random
 from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
@@ -15,6 +14,7 @@ from eagerjit.distributions.distribution import (
     broadcast_all,
     normal_like,
     precision,
+    uniform_from_zero,
     uniform_like,
 )
 from eagerjit.tensors.from_data import as_tensor
@@ -174,11 +174,11 @@ class Gumbel(_LocationScale):
         return y - y.exp() - self.scale.log()
 
     def cdf(self, value: Any) -> Tensor:
-        value = value if isinstance(value, Tensor) else as_tensor(value, dtype=self.loc.dtype)
+        value = value if isinstance(value, Tensor) else as_tensor(value, dtype=self.loc.dtype, device=self.loc.device)
         return (-(-self._standardized(value)).exp()).exp()
 
     def icdf(self, value: Any) -> Tensor:
-        value = value if isinstance(value, Tensor) else as_tensor(value, dtype=self.loc.dtype)
+        value = value if isinstance(value, Tensor) else as_tensor(value, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Tensor:
@@ -219,7 +219,7 @@ class Uniform(Distribution):
         return (self.high - self.low) / 12**0.5
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        u = random.rand(tuple(self._extended_shape(sample_shape)), dtype=self.low.dtype)
+        u = uniform_from_zero(self._extended_shape(sample_shape), self.low)
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import random
 from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Categorical, Weighted, cross_entropy
-from eagerjit.distributions.distribution import Distribution, ExponentialFamily, broadcast_all
+from eagerjit.distributions.distribution import Distribution, ExponentialFamily, broadcast_all, uniform_from_zero
 from eagerjit.ops import samplers
 from eagerjit.ops.activation import softplus
 from eagerjit.tensors import creation
@@ -42,7 +41,7 @@ class Geometric(Weighted):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            u = 1.0 - random.rand(tuple(shape), dtype=self._param.dtype)
+            u = 1.0 - uniform_from_zero(shape, self._param)
             return (u.log() / (-self.probs.expand(shape)).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -135,8 +134,7 @@ class Binomial(Weighted):
         count = int(self.total_count.max())
         if not (self.total_count == count).all():
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
-        values = creation.arange(1 + count, dtype=self._param.dtype).view((-1,) + (1,) * len(self.batch_shape))
-        return values.expand((-1, *self.batch_shape)) if expand else values
+        return self._numbers(1 + count, self._param.dtype, expand)
 
     def entropy(self) -> Tensor:
         logs = self.log_prob(self.enumerate_support(False))
@@ -231,7 +229,7 @@ class Multinomial(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
-        one_hot = drawn.unsqueeze(-1) == creation.arange(self.event_shape[0])
+        one_hot = drawn.unsqueeze(-1) == creation.arange(self.event_shape[0], device=drawn.device)
         return one_hot.to(self.probs.dtype).sum(0)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -242,7 +240,9 @@ class Multinomial(Distribution):
 
     def entropy(self) -> Tensor:
         n = self.total_count
-        counts = creation.arange(1, n + 1, dtype=self.probs.dtype).view((-1,) + (1,) * self.probs.ndim)
+        counts = creation.arange(1, n + 1, dtype=self.probs.dtype, device=self.probs.device)
+        counts = counts.view((-1,) + (1,) * self.probs.ndim)
         chances = Binomial(n, self.probs, validate_args=False).log_prob(counts).exp()
-        total = n * self._categorical.entropy() - creation.tensor(n + 1.0, dtype=self.probs.dtype).lgamma()
+        ways = creation.tensor(n + 1.0, dtype=self.probs.dtype, device=self.probs.device).lgamma()
+        total = n * self._categorical.entropy() - ways
         return total + (chances * (counts + 1).lgamma()).sum((0, -1))

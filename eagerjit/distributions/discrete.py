@@ -59,6 +59,12 @@ class Weighted(Distribution):
         """The shape of the parameter."""
         return self._param.shape
 
+    def _numbers(self, count: int, dtype: Any, expand: bool) -> Tensor:
+        """The numbers below `count` of a dtype, for every element of a batch alike."""
+        values = creation.arange(count, dtype=dtype, device=self._param.device)
+        values = values.view((-1,) + (1,) * len(self.batch_shape))
+        return values.expand((-1, *self.batch_shape)) if expand else values
+
 
 class Bernoulli(Weighted, ExponentialFamily):
     """Bernoulli(probs) or Bernoulli(logits=...): 1 with this probability, else 0."""
@@ -96,8 +102,7 @@ class Bernoulli(Weighted, ExponentialFamily):
         return cross_entropy(self.logits, self.probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = creation.arange(2, dtype=self._param.dtype).view((-1,) + (1,) * len(self.batch_shape))
-        return values.expand((-1, *self.batch_shape)) if expand else values
+        return self._numbers(2, self._param.dtype, expand)
 
 
 class Categorical(Weighted):
@@ -160,8 +165,7 @@ class Categorical(Weighted):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = creation.arange(self._num_events, dtype=INTEGER).view((-1,) + (1,) * len(self.batch_shape))
-        return values.expand((-1, *self.batch_shape)) if expand else values
+        return self._numbers(self._num_events, INTEGER, expand)
 
 
 class OneHotCategorical(Distribution):
@@ -210,7 +214,7 @@ class OneHotCategorical(Distribution):
         return self.probs * (1 - self.probs)
 
     def _one_hot(self, index: Tensor) -> Tensor:
-        return (index.unsqueeze(-1) == creation.arange(self.event_shape[0])).to(self.probs.dtype)
+        return (index.unsqueeze(-1) == creation.arange(self.event_shape[0], device=index.device)).to(self.probs.dtype)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self._one_hot(self._categorical.sample(sample_shape))
@@ -224,7 +228,8 @@ class OneHotCategorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self.event_shape[0]
-        values = creation.eye(count, dtype=self.probs.dtype).view((count,) + (1,) * len(self.batch_shape) + (count,))
+        values = creation.eye(count, dtype=self.probs.dtype, device=self.probs.device)
+        values = values.view((count,) + (1,) * len(self.batch_shape) + (count,))
         return values.expand((count, *self.batch_shape, count)) if expand else values
 
 

@@ -233,16 +233,15 @@ class ExponentialFamily(Distribution):
 
 
 def broadcast_all(*values: Any) -> list[Tensor]:
-    """Numbers and tensors as tensors of one shape; numbers in the dtype of the tensors among them."""
+    """Numbers and tensors as tensors of one shape; numbers in the dtype of the tensors among them, and beside them."""
     for value in values:
         if not isinstance(value, (Tensor, int, float)):
             raise ValueError(f"Input arguments must all be instances of Number or Tensor, got a {type(value).__name__}")
-    dtype = next((v.dtype for v in values if isinstance(v, Tensor)), Defaults.dtype)
-    tensors = [
-        v if isinstance(v, Tensor) else creation.tensor(v, dtype=dtype if dtype.is_floating_point else Defaults.dtype)
-        for v in values
-    ]
-    return list(broadcast_tensors(*tensors))
+    given = next((v for v in values if isinstance(v, Tensor)), None)
+    dtype = given.dtype if given is not None and given.dtype.is_floating_point else Defaults.dtype
+    device = None if given is None else given.device
+    made = [v if isinstance(v, Tensor) else creation.tensor(v, dtype=dtype, device=device) for v in values]
+    return list(broadcast_tensors(*made))
 
 
 def either(first: Any, second: Any, names: str) -> bool:
@@ -280,8 +279,8 @@ def smallest(dtype: Any) -> float:
 
 
 def normal_like(shape: Any, like: Tensor) -> Tensor:
-    """Standard normal numbers of a shape, in a tensor's dtype."""
-    return random.randn(tuple(shape), dtype=like.dtype)
+    """Standard normal numbers of a shape, in a tensor's dtype and place."""
+    return _standard_normal(shape, like.dtype, like.device)
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
@@ -305,9 +304,14 @@ class lazy_property:
         return value
 
 
+def uniform_from_zero(shape: Any, like: Tensor) -> Tensor:
+    """Uniform numbers in [0, 1) of a shape, in a tensor's dtype and place."""
+    return random.rand(tuple(shape), dtype=like.dtype, device=like.device)
+
+
 def uniform_like(shape: Any, like: Tensor) -> Tensor:
-    """Uniform numbers in (0, 1) of a shape, in a tensor's dtype."""
-    return random.rand(tuple(shape), dtype=like.dtype).clamp(min=smallest(like.dtype))
+    """Uniform numbers in (0, 1) of a shape, in a tensor's dtype and place."""
+    return uniform_from_zero(shape, like).clamp(min=smallest(like.dtype))
 
 
 def sum_rightmost(value: Tensor, count: int) -> Tensor:

@@ -50,7 +50,7 @@ class Gamma(ExponentialFamily):
         return value.clamp(min=smallest(value.dtype))
 
     def log_prob(self, value: Any) -> Tensor:
-        value = creation.as_tensor(value, dtype=self.rate.dtype)
+        value = creation.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - a.lgamma()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import random
 from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Categorical, Weighted
-from eagerjit.distributions.distribution import Distribution, clamp_probs
+from eagerjit.distributions.distribution import Distribution, clamp_probs, uniform_from_zero
 from eagerjit.distributions.transformed import TransformedDistribution
 from eagerjit.distributions.transforms import ExpTransform, SigmoidTransform
 from eagerjit.ops.activation import softplus
@@ -34,7 +33,7 @@ class LogitRelaxedBernoulli(Weighted):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        u = clamp_probs(random.rand(tuple(shape), dtype=probs.dtype))
+        u = clamp_probs(uniform_from_zero(shape, probs))
         return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -73,7 +72,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        u = clamp_probs(random.rand(tuple(shape), dtype=self.logits.dtype))
+        u = clamp_probs(uniform_from_zero(shape, self.logits))
         scores = (self.logits.expand(shape) - (-u.log()).log()) / self.temperature
         return scores - scores.logsumexp(-1, True)
 

@@ -102,7 +102,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    return tensor.copy_(creation.eye(*tensor.shape))
+    return tensor.copy_(creation.eye(*tensor.shape, device=tensor.device))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -146,7 +146,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     if tensor.numel() == 0:
         return tensor
     rows, columns = int(tensor.shape[0]), math.prod(map(int, tensor.shape[1:]))
-    q, r = linalg.qr(randn(max(rows, columns), min(rows, columns), generator=generator, dtype=tensor.dtype))
+    shape = max(rows, columns), min(rows, columns)
+    q, r = linalg.qr(randn(shape, generator=generator, dtype=tensor.dtype, device=tensor.device))
     q = q * r.diagonal().sign()
     return tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape) * gain)
 

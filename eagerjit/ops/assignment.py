@@ -25,7 +25,7 @@ from eagerjit.runtime.keys import LARGEST_BFLOAT16
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensors.fitting import fitted
-from eagerjit.tensors.placement import beside
+from eagerjit.tensors.placement import beside, index_beside
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, storage_of
 
@@ -36,7 +36,7 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
         key = None  # a new dimension, of all elements
     key = tuple(map(place_of, key)) if type(key) is tuple else place_of(key)
     if type(key) is Tensor:
-        key = beside(key, input)
+        key = index_beside(key, input)
     if isinstance(key, Tensor) and is_mask(key) and key.shape == input.shape and not _many(value):
         if type(value) in (int, float) and key.dtype is dtypes.bool_:
             _write_masked(input, key, _assigned(value, input))
@@ -118,7 +118,7 @@ def _value_for(base: Tensor, value: Any) -> Any:
         return base.new_full((), _assigned(value, base)) if number else base.new_tensor(value)
     while value.ndim > base.ndim and value.shape[0] == 1:
         value = value.squeeze(0)
-    return value
+    return value if value.ndim else beside(value, base)
 
 
 def _assigned(value: Any, base: Tensor) -> Any:

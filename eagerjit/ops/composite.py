@@ -12,7 +12,7 @@ from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks
-from eagerjit.tensors.placement import beside
+from eagerjit.tensors.placement import beside, device_of
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -223,6 +223,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {v}")
     if len({v.dtype for v in vectors}) > 1:
         raise RuntimeError(f"meshgrid expects all tensors to have the same dtype, but got {[v.dtype for v in vectors]}")
+    if len({device_of(v) for v in vectors}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same device")
     swap = indexing == "xy" and len(vectors) >= 2
     if swap:
         vectors[0], vectors[1] = vectors[1], vectors[0]

@@ -119,7 +119,7 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Gen
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     if not self.dtype.is_floating_point:
         raise NotImplementedError(f'"log_normal_cpu" not implemented for {self.dtype}')
-    drawn = random.randn(tuple(self.shape), generator=generator, dtype=self.dtype)
+    drawn = random.randn(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
     return self.copy_((drawn * std + mean).exp())
 
 
@@ -127,7 +127,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     """Fill with the number of trials, each a success with probability p, up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    drawn = 1.0 - random.rand(tuple(self.shape), generator=generator, dtype=dtypes.float64)
+    drawn = 1.0 - random.rand(tuple(self.shape), generator=generator, dtype=dtypes.float64, device=self.device)
     return self.copy_((drawn.log() / math.log1p(-p)).ceil().clamp(min=1.0))
 
 
@@ -148,4 +148,4 @@ def random_(self: Tensor, low: Any = None, high: Any = None, *, generator: Gener
         raise RuntimeError(f"to - 1 is out of bounds for {self.dtype.name}")
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    return self.copy_(random.randint(low, high, tuple(self.shape), generator=generator))
+    return self.copy_(random.randint(low, high, tuple(self.shape), generator=generator, device=self.device))

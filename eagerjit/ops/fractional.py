@@ -45,7 +45,9 @@ def _pooled(
         if count + k - 1 > size or count < 1:
             raise RuntimeError(f"{name}(): pool size {k} with {count} outputs is too large for input size {size}")
     batch = input if input.ndim == rank + 2 else input.unsqueeze(0)
-    samples = rand(*batch.shape[:2], rank, dtype=input.dtype) if samples is None else samples[: batch.shape[0]]
+    if samples is None:
+        samples = rand(*batch.shape[:2], rank, dtype=input.dtype, device=input.device)
+    samples = samples[: batch.shape[0]]
     index: Any = None
     for d in range(rank):
         which = rank - 1 - d if rank == 2 else d  # PyTorch draws a plane's columns before its rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit.devices import CPU
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
@@ -14,6 +15,7 @@ from eagerjit.ops.loss import check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange, as_tensor, tensor
+from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -119,7 +121,7 @@ def ctc_loss(
     steps, batch, classes = logs.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
-    lengths, counts = (_lengths(x) for x in (input_lengths, target_lengths))
+    targets, lengths, counts = (beside(x, logs) for x in (targets, _lengths(input_lengths), _lengths(target_lengths)))
     lengths = _within_op.call(lengths, steps)
     for name, found in (("input_lengths", lengths), ("target_lengths", counts)):
         if found.shape[0] != batch:
@@ -127,7 +129,7 @@ def ctc_loss(
     labels = _rectangular(targets, counts, single)
     width = int(labels.shape[1])
     # Blanks stand around all labels: (batch, 2 * width + 1).
-    places = arange(2 * width + 1)
+    places = arange(2 * width + 1, device=logs.device)
     extended = _between(labels, blank) if width else labels.new_full((batch, 1), blank)
     skips = (extended != blank).logical_and(places >= 2)
     if width:
@@ -153,7 +155,7 @@ _within_op = Op("ctc_lengths", _within, differentiable=False, numbers=("steps",)
 
 
 def _lengths(given: Any) -> Tensor:
-    found = given if isinstance(given, Tensor) else as_tensor(given)
+    found = given if isinstance(given, Tensor) else as_tensor(given, device=CPU)
     if found.dtype.is_floating_point:
         raise RuntimeError("input_lengths and target_lengths must be integral")
     return found.reshape(-1).long()
@@ -164,7 +166,7 @@ def _nothing(logs: Tensor, lengths: Tensor) -> Tensor:
     log_softmax makes probabilities of, as PyTorch's is. Of scores that are no logarithms of probabilities it must not
     be infinity less itself.
     """
-    inside = arange(logs.shape[0]).unsqueeze(1) < lengths
+    inside = arange(logs.shape[0], device=logs.device).unsqueeze(1) < lengths
     total = logs.clamp(max=60.0).exp().where(inside.unsqueeze(2), 0.0).sum((0, 2))
     return total - total.detach()
 
@@ -184,7 +186,7 @@ def _rectangular(targets: Tensor, counts: Tensor, single: bool) -> Tensor:
         start += count
     if not longest:
         return targets.new_zeros((len(numbers), 0))
-    return targets.take_rows(tensor(rows, dtype=dtypes.int64))
+    return targets.take_rows(tensor(rows, dtype=dtypes.int64, device=targets.device))
 
 
 def _between(labels: Tensor, blank: int) -> Tensor:
@@ -203,13 +205,13 @@ def _differ(extended: Tensor) -> Tensor:
 
 def _likelihood(logs: Tensor, extended: Tensor, skips: Tensor, lengths: Tensor, counts: Tensor) -> Tensor:
     """log of the probability of each target."""
-    width = extended.shape[1]
+    places = arange(extended.shape[1], device=logs.device)
     alpha = None
     for t, row in enumerate(logs.unbind(0)):
         emitted = row.clamp(min=_IMPOSSIBLE).gather(1, extended)
         if alpha is None:
-            alpha = emitted.where((arange(width) < 2).logical_and(lengths.unsqueeze(1) > 0), _IMPOSSIBLE)
-            alpha = alpha.where(lengths.unsqueeze(1) > 0, (alpha * 0.0).where(arange(width) < 1, _IMPOSSIBLE))
+            alpha = emitted.where((places < 2).logical_and(lengths.unsqueeze(1) > 0), _IMPOSSIBLE)
+            alpha = alpha.where(lengths.unsqueeze(1) > 0, (alpha * 0.0).where(places < 1, _IMPOSSIBLE))
         else:
             alpha = _ctc_step_op.call(alpha, emitted, skips, lengths > t)
     assert alpha is not None

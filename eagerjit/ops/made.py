@@ -37,8 +37,8 @@ def empty_strided(
 
 
 def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, **options: Any) -> Tensor:
-    """`empty_strided` of the tensor's dtype."""
-    return empty_strided(size, stride, dtype=dtype or self.dtype, **options)
+    """`empty_strided` of the tensor's dtype, where it lies."""
+    return empty_strided(size, stride, dtype=dtype or self.dtype, **{"device": self.device, **options})
 
 
 @makes

@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
-from eagerjit.ops import assignment, pointwise, subscript, views
+from eagerjit.ops import assignment, pointwise, shaping, subscript, views
 from eagerjit.ops import index as rows
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.counted import nonzero
@@ -18,6 +18,7 @@ from eagerjit.tensors.creation import arange
 from eagerjit.tensors.fitting import check_fit
 from eagerjit.tensors.mistakes import planned_public
 from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.placement import check_together
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
@@ -192,7 +193,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     d = views.dimension(dim, input.ndim)
-    shape = list(subscript.broadcast_shapes(
+    shape = list(shaping.broadcast_shapes(
         tuple(1 if i == d else n for i, n in enumerate(input.shape)),
         tuple(1 if i == d else n for i, n in enumerate(indices.shape)),
     ))  # fmt: skip
@@ -222,7 +223,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
             f"masked_scatter_: expected self and source to have same dtypes but got {TYPE_NAMES[input.dtype]} and "
             f"{TYPE_NAMES[source.dtype]}"
         )
-    shape = subscript.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    shape = shaping.broadcast_shapes(input.shape, mask.shape)
     chosen = mask.expand(shape)
     if state.tracer is None and int(chosen.sum()) > source.numel():
         raise RuntimeError("masked_scatter: expected self and source to have enough elements: "
@@ -238,7 +239,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, as a vector."""
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, but got {mask.dtype}")
-    shape = subscript.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    check_together(input, mask)
+    shape = shaping.broadcast_shapes(input.shape, mask.shape)
     return subscript.get_item(input.expand(shape).reshape(-1), mask.expand(shape).reshape(-1))
 
 

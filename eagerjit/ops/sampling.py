@@ -155,7 +155,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     columns = []
     for axis in reversed(range(rank)):
         n = spatial[axis]
-        each = arange(n).to(computed)
+        each = arange(n, device=theta.device).to(computed)
         at = each * 0.0
         if n > 1:
             at = each * (2 / (n - 1)) - 1 if align_corners else (each * 2 + 1) / n - 1

@@ -207,7 +207,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return input.new_empty((0,))
     from eagerjit.tensors.creation import tensor
 
-    picked = tensor(rows, dtype=dtypes.int64).reshape(len(rows), r)
+    picked = tensor(rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)
     return input.take_rows(picked)
 
 

@@ -22,7 +22,7 @@ from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
 from eagerjit.tensors.from_data import tensor
-from eagerjit.tensors.placement import beside
+from eagerjit.tensors.placement import index_beside
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -144,7 +144,7 @@ def basic_view(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
             remaining.append(None)
             dim += 1
         elif isinstance(entry, Tensor):
-            entry = beside(entry, input)
+            entry = index_beside(entry, input)
             if is_mask(entry) and entry.ndim == 0:  # all or nothing: the mask of a new dimension of size 1
                 out, entry = out.unsqueeze(dim), entry.reshape(1)
             remaining.append(entry)
@@ -185,14 +185,14 @@ def get_item(input: Tensor, key: Any) -> Tensor:
     if type(key) is Tensor and input.ndim and state.tracer is None:
         if key.ndim == 0 and key.dtype in INTEGERS and not key.is_meta:
             return views.select(input, 0, key.item())
-        key = beside(key, input) if DeviceArray.exist else key
+        key = index_beside(key, input) if DeviceArray.exist else key
         if key.dtype in INTEGERS:
             return take_rows.call(input, key)
         if key.dtype is dtypes.bool_ and key._data.shape == input._data.shape:
             return _select(input, key)
     if type(key) is tuple and state.tracer is None and 0 < len(key) <= input.ndim:
         if all([type(e) is Tensor and e.ndim and e.dtype in INTEGERS for e in key]):
-            key = tuple([beside(e, input) for e in key]) if DeviceArray.exist else key
+            key = tuple([index_beside(e, input) for e in key]) if DeviceArray.exist else key
             return _index_op.call(input, key, tuple(range(len(key))))
     base, tensors = basic_view(input, expanded_key(key, input.ndim))
     if all(e is None for e in tensors):

@@ -31,7 +31,7 @@ def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool 
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
         return creation.finish(creation.tensor(args[0], dtype=dtype, device=device), requires_grad)
-    return creation.empty(*args or (0,), dtype=dtype, requires_grad=requires_grad)
+    return creation.empty(*args or (0,), dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def _is_size(argument: Any) -> bool:
@@ -53,7 +53,7 @@ class TensorType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
         if not cls.is_cuda:
-            return construct(cls.dtype, *args, **kwargs)
+            return construct(cls.dtype, *args, **{"device": CPU, **kwargs})
         from eagerjit.cuda.present import found
 
         if found() is None:
@@ -90,6 +90,11 @@ def _types(module: str, cuda: bool) -> dict[str, TensorType]:
 TYPES = _types("torch", False)
 CUDA_TYPES = _types("torch.cuda", True)
 globals().update(TYPES)
+
+
+def device_of_type(kind: Any) -> str:
+    """Where tensors of a type lie: `"cuda"` for `"torch.cuda.FloatTensor"`."""
+    return "cuda" if "cuda" in (kind.__module__ if isinstance(kind, type) else str(kind)) else "cpu"
 
 
 def type_of(kind: Any) -> DType:

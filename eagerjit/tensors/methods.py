@@ -34,6 +34,7 @@ from eagerjit.tensors import conversion as c
 from eagerjit.tensors import copying, moving, places
 from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.placement import index_beside
 from eagerjit.tensors.tensor import Tensor
 
 BINARY = {
@@ -175,9 +176,9 @@ def is_complex(self: Tensor) -> bool:
 
 @method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor in other's dtype."""
+    """The tensor in other's dtype, where other lies."""
     views.check_other("type_as", other)
-    return moving.to(self, other.dtype)
+    return moving.to(self, other)
 
 
 @method
@@ -300,7 +301,7 @@ _fill = INPLACE["fill_"].method()
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """Write values at the positions that the index tensors name, in place; or add them."""
     only_tensors(indices)
-    keys = [subscript.only_indices(index, of_parts=False) for index in indices]
+    keys = [index_beside(subscript.only_indices(index, of_parts=False), self) for index in indices]
     assignment.check_values(self, keys, values, accumulate)
     filled = keys + [None] * (self.ndim - len(keys))
     assignment.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)

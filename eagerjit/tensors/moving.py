@@ -11,6 +11,7 @@ from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import cast
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.planned import Plan
 from eagerjit.runtime.views import CLONE, CONTIGUOUS, ViewCall
@@ -57,9 +58,12 @@ class _Move(Op):
     """A copy in another place. Gradients go back by themselves to where what they are of lies."""
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
-        """Copy the memory."""
+        """Copy the elements, put in order where they lie, as a view's memory may be more or less than they are."""
         input, device, wait = arguments
-        return new_tensor(placement.array_at(input._data, device, wait))
+        array = input._data
+        if device is not placement.NOWHERE and isinstance(array, DeviceArray) and not array.flags.c_contiguous:
+            array = placement.copied_array(array)
+        return new_tensor(placement.array_at(array, device, wait))
 
 
 move = _Move("move", _move, (lambda g, out, input, device, wait: g, None, None), fused_rules=False)
@@ -156,7 +160,6 @@ def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return f"torch.{kind}{TYPE_NAMES[input.dtype]}Tensor"
     if isinstance(dtype, DType):
         return to(input, dtype)
-    from eagerjit.tensors.legacy import type_of
+    from eagerjit.tensors.legacy import device_of_type, type_of
 
-    name = dtype.__module__ if isinstance(dtype, type) else str(dtype)
-    return to(input, "cuda" if "cuda" in name else "cpu", type_of(dtype))
+    return to(input, device_of_type(dtype), type_of(dtype))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.runtime import dtypes, mode
+from eagerjit.tensors.placement import check_together
 from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
 from eagerjit.tensors.tensor import Tensor
 
@@ -93,6 +94,7 @@ def write_out(name: str, result: Any, out: Any, exactly: bool = False, filled: b
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
+    check_together(result, out)
     _check_dtype(name, result.dtype, out.dtype, exactly or name in _EXACT)
     if out.shape != result.shape:
         if out.numel() and not filled:

@@ -162,6 +162,12 @@ def refuse_mixed(one: Device, other: Device) -> None:
     )
 
 
+def check_together(one: Tensor, other: Tensor) -> None:
+    """Refuse tensors that lie in different places, as PyTorch does."""
+    if DeviceArray.exist and device_of(one) is not device_of(other):
+        refuse_mixed(device_of(one), device_of(other))
+
+
 @_unobserved
 def array_at(array: Array, device: Device | None, wait: bool = True) -> Array:
     """A copy of an array on a device, or on the host for None; the array itself if it lies there.
@@ -239,6 +245,19 @@ def beside(tensor: Tensor, other: Tensor) -> Tensor:
         return tensor
     place = device_of(other)
     return moved(tensor, None if place is CPU else place)
+
+
+def index_beside(index: Tensor, indexed: Tensor) -> Tensor:
+    """An index where the tensor lies that it is for. RuntimeError for one of a device that the tensor does not lie on.
+
+    One number is read wherever it lies.
+    """
+    if not DeviceArray.exist:
+        return index
+    place = device_of(indexed)
+    if index.ndim and device_of(index) not in (CPU, place):
+        raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({place})")
+    return moved(index, None if place is CPU else place)
 
 
 def copied_array(array: Array) -> Array:

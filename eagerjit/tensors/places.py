@@ -83,8 +83,10 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether forked processes see what is written to the tensor."""
+    """Whether other processes can see what is written to the tensor: always for one on a device, as in PyTorch."""
     owner = own_array(self, "a tensor's memory was asked about")
+    if isinstance(owner, DeviceArray):
+        return device_of(self) is not NOWHERE
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     base = owner.base.obj if isinstance(owner.base, memoryview) else owner.base
@@ -92,7 +94,7 @@ def is_shared(self: Tensor) -> bool:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the tensor into memory that processes forked from now on share."""
+    """Move the tensor into memory that processes forked from now on share; one on a device stays where it is."""
     array = own_array(self, "a tensor was moved to shared memory")
     if device_of(self) is NOWHERE:
         raise RuntimeError("_share_fd_: only available on CPU")
@@ -174,10 +176,10 @@ def make_wrapper_subclass(cls: type, size: Any, *options: Any, **named: Any) -> 
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor of this dtype, as the constructor makes them: of some sizes or of data."""
+    """A tensor of this dtype in the same place, as the constructor makes them: of some sizes or of data."""
     from eagerjit.tensors.legacy import construct
 
-    return construct(self.dtype, *args, **kwargs)
+    return construct(self.dtype, *args, **{"device": device_of(self), **kwargs})
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:

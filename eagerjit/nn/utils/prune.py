@@ -178,7 +178,7 @@ class RandomUnstructured(_Amount):
         """The mask so far with as many further zeros."""
         mask, count = default_mask.clone(), _count(self.amount, t.numel())
         if count:
-            mask.view(-1)[randperm(t.numel())[:count]] = 0
+            mask.view(-1)[randperm(t.numel(), device=t.device)[:count]] = 0
         return mask
 
 
@@ -225,7 +225,7 @@ class RandomStructured(_Structured):
     """Prunes slices along a dimension, chosen at random."""
 
     def _scores(self, t: Tensor) -> Tensor:
-        return rand(t.shape[self.dim])
+        return rand(t.shape[self.dim], device=t.device)
 
 
 class LnStructured(_Structured):

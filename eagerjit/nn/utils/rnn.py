@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from eagerjit.devices import CPU
 from eagerjit.ops.counted import measured, nonzero
 from eagerjit.ops.index import cat
 from eagerjit.ops.views import transpose
@@ -48,37 +49,45 @@ class PackedSequence(_Packed):
         return PackedSequence(data, *self[1:])
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The data converted as `Tensor.to` does."""
-        return self._with(self.data.to(*args, **kwargs))
+        """The data converted as `Tensor.to` does; the sequences' numbers go where the data do, sizes stay."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        return PackedSequence(data, self.batch_sizes, *(None if x is None else x.to(data.device) for x in self[2:]))
 
     def cpu(self) -> PackedSequence:
-        """The sequences themselves: they live on the CPU."""
-        return self
+        """The sequences on the host."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> PackedSequence:
+        """The sequences on a CUDA device, this thread's unless it is given."""
+        return self.to("cuda" if device is None else device, non_blocking=non_blocking)
 
     def double(self) -> PackedSequence:
         """The data in float64."""
-        return self._with(self.data.double())
+        return self.to(dtypes.float64)
 
     def float(self) -> PackedSequence:
         """The data in float32."""
-        return self._with(self.data.float())
+        return self.to(dtypes.float32)
 
     def half(self) -> PackedSequence:
         """The data in float16."""
-        return self._with(self.data.half())
+        return self.to(dtypes.float16)
 
     def pin_memory(self) -> PackedSequence:
-        """The sequences themselves."""
-        return self
+        """The sequences in pinned memory, which devices read while the host goes on."""
+        pinned = (None if x is None else x.pin_memory() for x in self[2:])
+        return PackedSequence(self.data.pin_memory(), self.batch_sizes, *pinned)
 
     def is_pinned(self) -> bool:
-        """False: there is no pinned memory."""
-        return False
+        """Whether the data lie in pinned memory."""
+        return self.data.is_pinned()  # type: ignore[no-any-return]
 
     @property
     def is_cuda(self) -> bool:
-        """False: the data live on the CPU."""
-        return False
+        """Whether the data lie on a CUDA device."""
+        return self.data.is_cuda  # type: ignore[no-any-return]
 
 
 def step_sizes(packed: PackedSequence) -> Any:
@@ -96,7 +105,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 def _is_held(steps: Any, lengths: Tensor) -> Tensor:
     """Which places of a table (steps, sequences) hold data; lengths never grow."""
-    return arange(steps).unsqueeze(1) < lengths
+    return arange(steps, device=lengths.device).unsqueeze(1) < lengths
 
 
 def pack_padded_sequence(
@@ -106,7 +115,11 @@ def pack_padded_sequence(
 
     With `enforce_sorted` the longest sequence must come first. Raises RuntimeError for lengths that do not fit.
     """
-    lengths = as_tensor(lengths, dtype=dtypes.int64)
+    lengths = lengths.to(dtypes.int64) if isinstance(lengths, Tensor) else as_tensor(lengths, dtypes.int64, CPU)
+    if not lengths.is_cpu:
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D {lengths.device} Long tensor"
+        )
     input = transpose(input, 0, 1) if batch_first else input
     order = None
     if not enforce_sorted:
@@ -154,7 +167,7 @@ def pad_packed_sequence(
                 f"total_length={total_length} and max sequence length being {steps}"
             )
         steps = total_length
-    lengths = (sizes.unsqueeze(1) > arange(batch)).sum(0)
+    lengths = (sizes.unsqueeze(1) > arange(batch, device=sizes.device)).sum(0)
     held = _is_held(steps, lengths).reshape(-1)
     source = (held.cumsum(0) - 1).where(held, data.shape[0])
     padding = data.new_full((1, *data.shape[1:]), padding_value)

@@ -55,6 +55,7 @@ def test_creation() -> None:
         (ej.full((2,), 0.1, dtype=ej.float64, device="cuda"), [0.1, 0.1]), (ej.tensor([1, 2], device="cuda"), [1, 2]),
         (ej.arange(3, device="cuda"), [0, 1, 2]), (ej.eye(2, device="cuda"), [[1, 0], [0, 1]]),
         (ej.as_tensor(np.ones(2), device="cuda"), [1, 1]), (ej.linspace(0, 1, 3, device="cuda"), [0, 0.5, 1]),
+        (ej.fft.fftfreq(2, device="cuda"), [0, -0.5]), (ej.fft.rfftfreq(2, device="cuda"), [0, 0.5]),
         (ones(2).new_zeros(1), [0]), (ones(2).new_tensor([3.0]), [3]), (ones(2).new_full((1,), 4), [4]),
         (ej.full((3,), 0.5, dtype=ej.bfloat16, device="cuda"), [0.5] * 3),
         (ej.full((3,), 1 - 2j, dtype=ej.complex64, device="cuda"), [1 - 2j] * 3),
@@ -96,6 +97,42 @@ def test_other_places_refuse_to_mix() -> None:
     with pytest.raises(RuntimeError, match=message):
         ej.jit(lambda a, b: a * b)(x, here)
     assert (x + ej.tensor(2.0)).tolist() == [3, 3, 3] and (ej.tensor(2.0) * x).is_cuda and (x + 1).is_cuda
+
+
+def test_results_and_indices_lie_with_their_tensors() -> None:
+    x, here, at = ej.arange(6.0, device="cuda").reshape(2, 3), ej.arange(6.0).reshape(2, 3), ej.tensor([1, 0])
+    for call in (
+        lambda: ej.add(x, x, out=ej.empty(2, 3)), lambda: ej.add(here, here, out=ej.empty(2, 3, device="cuda")),
+        lambda: ej.sum(x, 0, out=ej.empty(3)), lambda: x.masked_select(here > 1), lambda: here.masked_select(x > 1),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+            call()
+    for index in (
+        lambda: here[at.cuda()], lambda: here[x > 1], lambda: here[at, at.cuda()],
+        lambda: here.__setitem__(at.cuda(), 0.0), lambda: here.index_put_((at.cuda(),), ej.ones(3)),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=r"either on cpu or on the same device as the indexed tensor \(cpu\)"):
+            index()
+    assert here[ej.tensor(1, device="cuda")].tolist() == [3, 4, 5] and x[at].tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert x.index_put((at,), ej.tensor(7.0)).tolist() == [[7] * 3] * 2
+    with pytest.raises(RuntimeError, match="meshgrid expects all tensors to have the same device"):
+        ej.meshgrid(x[0], here[0], indexing="ij")
+
+
+def test_copies_on_the_host_have_memory_of_their_own() -> None:
+    """What a view shows once or several times is copied alone, in order, as compiled calls do."""
+    x = ej.arange(6.0, device="cuda").reshape(2, 3)
+    views: tuple[Callable[[Any], Any], ...] = (
+        lambda t: t.T, lambda t: t[:, ::2], lambda t: t.expand(2, 2, 3), lambda t: t[:, 1], lambda t: t.flip(0)[:, :2],
+    )  # fmt: skip
+    for view in views:
+        for move in (lambda t: t.cpu(), lambda t: t.to("cpu", copy=True), lambda t: t.to("cpu", non_blocking=True)):
+            plain, compiled = move(view(x)), ej.jit(lambda t, move=move, view=view: move(view(t)))(x)
+            ej.cuda.synchronize()
+            assert plain.is_contiguous() and plain.stride() == compiled.stride()
+            assert plain.tolist() == compiled.tolist() == view(x).tolist()
+            assert plain.untyped_storage().nbytes() == plain.nbytes
+            assert plain.add_(1).tolist() == (view(x) + 1).tolist()
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
@@ -399,6 +436,25 @@ def test_pinned_memory_and_streams() -> None:
     assert doubled.tolist() == [0, 2, 4]
     for a, b in DataLoader(TensorDataset(ej.ones(4, 2), ej.arange(4)), batch_size=2, pin_memory=True):
         assert a.is_pinned() and b.is_pinned() and a.cuda(non_blocking=True).tolist() == [[1, 1], [1, 1]]
+
+
+def test_memory_of_a_device_is_shared_as_it_is() -> None:
+    x = ones(3)
+    assert x.is_shared() and x.share_memory_() is x and x.is_cuda and x.tolist() == [1, 1, 1]
+    assert nn.Linear(2, 2).cuda().share_memory().weight.is_cuda
+
+
+def test_default_types_of_old() -> None:
+    ej.set_default_tensor_type("torch.cuda.DoubleTensor")
+    try:
+        made = [ej.zeros(2), ej.Tensor([1.0]), ej.rand(2), ej.tensor(1.0)]
+        assert all(t.is_cuda and t.dtype is ej.float64 for t in made) and not ej.FloatTensor([1.0]).is_cuda
+    finally:
+        ej.set_default_tensor_type("torch.FloatTensor")
+    assert not ej.zeros(2).is_cuda and ej.zeros(2).dtype is ej.float32
+    with ej.device("cuda"):
+        ej.set_default_tensor_type(ej.FloatTensor)
+        assert ej.zeros(2).is_cuda
 
 
 def test_workers_leave_devices_alone(target: Machine) -> None:
