@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "can_device_access_peer", "current_device", "device", "device_count", "get_arch_list", "get_device_capability",
-    "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "ipc_collect",
-    "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported", "manual_seed", "manual_seed_all",
-    "seed", "seed_all", "set_device", "set_rng_state", "set_rng_state_all", "synchronize",
+    "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "initial_seed",
+    "ipc_collect", "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported", "manual_seed",
+    "manual_seed_all", "seed", "seed_all", "set_device", "set_rng_state", "set_rng_state_all", "synchronize",
 ]  # fmt: skip
 
 AMPERE = 8  # the first major version with bfloat16 and tf32
@@ -178,6 +178,13 @@ def _start(places: list[Any], seed: int) -> None:
 
     for place in places:
         start(default_of(place), seed)
+
+
+def initial_seed() -> int:
+    """The seed of this thread's device's stream. Raises AssertionError where there is no device."""
+    if found() is None:
+        absent()
+    return int(_generators()[0].initial_seed())
 
 
 def seed() -> None:

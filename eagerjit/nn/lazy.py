@@ -14,7 +14,7 @@ from eagerjit.runtime import mode
 from eagerjit.state import state, untraced
 from eagerjit.tensors.creation import empty
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 
 
 class LazyModuleMixin:
@@ -52,9 +52,13 @@ class LazyModuleMixin:
             if any(id(stream.state) in tracer.written for stream in default_streams()):
                 raise TraceBreak("a lazy module gets its parameters after random numbers were drawn", user_line())
             sizes = [(tuple(map(int, a.shape)), a.dtype) if isinstance(a, Tensor) else None for a in args]
-            with untraced():
-                shaped = [a if s is None else empty(s[0], dtype=s[1]) for a, s in zip(args, sizes, strict=True)]
-                self.initialize_parameters(*shaped, **kwargs)
+            observation = pause_observation()
+            try:
+                with untraced():
+                    shaped = [a if s is None else empty(s[0], dtype=s[1]) for a, s in zip(args, sizes, strict=True)]
+                    self.initialize_parameters(*shaped, **kwargs)
+            finally:
+                resume_observation(observation)
         if self.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")  # type: ignore[attr-defined]
         if self.cls_to_become is not None:

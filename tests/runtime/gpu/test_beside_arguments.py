@@ -125,6 +125,32 @@ def test_a_device_draws_its_own_numbers() -> None:
         assert draw().tolist() == first
 
 
+@pytest.mark.parametrize("devices", [None, [0], ["cuda:0"], [ej.device("cuda")], []])
+@pytest.mark.parametrize("has_drawn", [False, True])
+def test_streams_are_forked(devices: Any, has_drawn: bool) -> None:
+    ej.manual_seed(3)
+    if has_drawn:
+        ej.rand(2, device="cuda")
+
+    def drawn(place: str) -> Any:
+        return ej.rand(3, device=place).tolist()
+
+    def draws() -> Any:
+        with ej.random.fork_rng(devices=devices):
+            ej.rand(5, device="cuda"), ej.rand(5), ej.cuda.manual_seed(9), drawn("cuda")
+        return drawn("cpu"), drawn("cuda")
+
+    found = draws()
+    ej.manual_seed(3)
+    if has_drawn:
+        ej.rand(2, device="cuda")
+    assert found[0] == drawn("cpu") and (found[1] == drawn("cuda")) == (devices != [])
+    compiled = ej.jit(draws, fullgraph=True)
+    for call in (draws, compiled, compiled):
+        ej.manual_seed(3)
+        assert call()[0] == found[0]
+
+
 def test_packed_sequences_move() -> None:
     here = packed(ej.tensor(VALUES))
     there = here.cuda()
@@ -134,3 +160,25 @@ def test_packed_sequences_move() -> None:
     assert nn.utils.rnn.pad_packed_sequence(there)[0].is_cuda and here.pin_memory().is_pinned()
     with pytest.raises(RuntimeError, match="'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0"):
         nn.utils.rnn.pack_padded_sequence(here.data[None], ej.tensor([6], device="cuda"))
+
+
+@pytest.mark.parametrize("has_drawn", [False, True])
+def test_a_checkpoint_draws_the_same_again(has_drawn: bool) -> None:
+    """The gradient is that of the dropout of the first run, also of the first that ever drew on the device."""
+
+    def step(x: Any) -> Any:
+        kept = ej.utils.checkpoint.checkpoint(lambda t: Function.dropout(t, 0.5) * t, x, use_reentrant=False)
+        ej.rand(3, device="cuda")
+        kept.sum().backward()
+        return kept.detach(), x.grad, ej.rand(2, device="cuda")
+
+    found = []
+    for call in (step, ej.jit(step, fullgraph=True)):
+        ej.manual_seed(5)
+        if has_drawn:
+            ej.rand(1, device="cuda")
+        x = ej.ones(40, device="cuda").requires_grad_()
+        out, gradient, later = call(x)
+        assert gradient.tolist() == (2 * out).tolist() and 0 < out.count_nonzero() < 40
+        found.append((out.tolist(), later.tolist()))
+    assert found[0] == found[1]

@@ -55,6 +55,7 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "host_memory_stats": lambda c: dict(c.host_memory_stats()),
     "get_arch_list": lambda c: c.get_arch_list(),
     "manual_seed": lambda c: c.manual_seed(1),
+    "initial_seed": lambda c: c.initial_seed(),
     "get_rng_state": lambda c: c.get_rng_state(),
     "Stream": lambda c: c.Stream(),
     "Event": lambda c: c.Event(enable_timing=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -442,6 +443,20 @@ def test_memory_of_a_device_is_shared_as_it_is() -> None:
     x = ones(3)
     assert x.is_shared() and x.share_memory_() is x and x.is_cuda and x.tolist() == [1, 1, 1]
     assert nn.Linear(2, 2).cuda().share_memory().weight.is_cuda
+
+
+def test_lazy_modules_are_made_once() -> None:
+    """In a recording too, whose watching ends no initialization half way."""
+    made = []
+    for compile in (lambda m: m, ej.jit):
+        ej.manual_seed(0)
+        model = nn.Sequential(nn.LazyLinear(3), nn.Dropout(0.5), nn.LazyLinear(2)).cuda()
+        with warnings.catch_warnings(), ej.device("cuda"):
+            warnings.simplefilter("ignore")  # the second one gets its parameters after numbers were drawn
+            made.append([compile(model)(ones(2, 4)).tolist(), model[2].weight.tolist()])
+        ej.cuda.manual_seed(7)
+        assert ej.cuda.initial_seed() == 7
+    assert made[0] == made[1]
 
 
 def test_default_types_of_old() -> None:
