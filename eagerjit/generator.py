@@ -226,8 +226,8 @@ class Snapshot:
         self._states = {stream: stream.state.clone() for stream in self._streams()}
 
     def _streams(self) -> list[Generator]:
-        wanted = self._devices
-        return [s for s in default_streams() if s is default_generator or wanted is None or s.device in wanted]
+        kept = self._devices
+        return [s for s in default_streams() if s is default_generator or kept is None or s.device in kept]
 
     def restore(self) -> None:
         """Go on with the streams from there. TraceBreak where a recording has come to a device only since."""
@@ -256,7 +256,7 @@ def fork_rng(
         yield
         return
     if devices is not None:
-        devices = frozenset(Device(kind, d) if isinstance(d, int) else Device(d) for d in devices)
+        devices = frozenset(wanted(Device(kind, d) if isinstance(d, int) else d) for d in devices)
     before = Snapshot(devices)
     try:
         yield

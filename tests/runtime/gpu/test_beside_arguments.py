@@ -145,10 +145,15 @@ def test_streams_are_forked(devices: Any, has_drawn: bool) -> None:
     if has_drawn:
         ej.rand(2, device="cuda")
     assert found[0] == drawn("cpu") and (found[1] == drawn("cuda")) == (devices != [])
-    compiled = ej.jit(draws, fullgraph=True)
+    compiled = ej.jit(draws)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where it comes to a device only in the context it is not compiled
+        compiled()
     for call in (draws, compiled, compiled):
         ej.manual_seed(3)
-        assert call()[0] == found[0]
+        if has_drawn:
+            ej.rand(2, device="cuda")
+        assert call() == found
 
 
 def test_packed_sequences_move() -> None:
