@@ -11,10 +11,17 @@ __all__ = [
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
 ]  # fmt: skip
 
+_IGNORED = frozenset(
+    ("dynamic", "backend", "mode", "options", "disable", "name", "recompile_limit", "isolate_recompiles", "shapes_spec")
+)
+
 
 def compile(model: Any = None, *, fullgraph: bool = False, **ignored: Any) -> Any:
-    """`jit` under PyTorch's name; arguments of other compilers (dynamic, backend, mode, options) change nothing."""
-    unknown = ignored.keys() - {"dynamic", "backend", "mode", "options", "disable"}
+    """`jit` under PyTorch's name; arguments of other compilers (dynamic, backend, mode, options) change nothing.
+
+    Of a Module it makes an `OptimizedModule` around it: names in its `state_dict` begin with `_orig_mod.`.
+    """
+    unknown = ignored.keys() - _IGNORED
     if unknown:
         raise TypeError(f"compile() got an unexpected keyword argument '{min(unknown)}'")
     if model is None:
@@ -23,9 +30,13 @@ def compile(model: Any = None, *, fullgraph: bool = False, **ignored: Any) -> An
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if ignored.get("disable"):
         return model
-    from eagerjit.jit import jit
+    from eagerjit.jit import Options, jit
+    from eagerjit.nn.module import Module
+    from eagerjit.nn.optimized import OptimizedModule
 
-    return jit(model, fullgraph=fullgraph)
+    if not isinstance(model, Module):
+        return jit(model, fullgraph=fullgraph)
+    return model if isinstance(model, OptimizedModule) else OptimizedModule(model, Options(fullgraph))
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagerjit.nn.jitted import JittedModule as OptimizedModule
+from eagerjit.nn.optimized import OptimizedModule
 
 __all__ = ["OptimizedModule", "is_dynamo_supported"]
 

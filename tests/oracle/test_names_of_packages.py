@@ -72,18 +72,6 @@ def test_one_device_gets_everything() -> None:
             call()
 
 
-def test_a_compiled_module_is_an_optimized_one() -> None:
-    layer = eagerjit.nn.Linear(2, 2)
-    compiled = eagerjit.compile(layer)
-    assert isinstance(compiled, eagerjit._dynamo.OptimizedModule) and not isinstance(
-        layer, eagerjit._dynamo.OptimizedModule
-    )
-    compiled._orig_mod = compiled._orig_mod
-    assert compiled._orig_mod is layer and not list(compiled.children())
-    with pytest.raises(AttributeError, match="for good"):
-        compiled._orig_mod = eagerjit.nn.Linear(2, 2)
-
-
 def test_shapes_of_operators_that_are_not_there() -> None:
     function = eagerjit.library.register_fake("absent::operator")(lambda x: x)
     assert function(3) == 3 and "absent::operator" not in eagerjit.library.OPERATORS

@@ -134,7 +134,10 @@ def test_graph_of_a_function_and_of_a_compiled_module(tmp_path: Path) -> None:
     assert [node.name for node in graph(lambda x: x @ x, ej.ones(2, 2))[0].node][1] == "lambda/matmul"
     model = ej.nn.Sequential(ej.nn.Linear(3, 4), ej.nn.ReLU())
     plain = graph(model, ej.ones(2, 3))[0]
-    assert graph(ej.compile(model), ej.ones(2, 3))[0] == plain
+    assert graph(ej.jit(model), ej.ones(2, 3))[0] == plain
+    compiled = graph(ej.compile(model), ej.ones(2, 3))[0]
+    assert [node.op for node in compiled.node] == [node.op for node in plain.node]
+    assert compiled.node[3].name == "OptimizedModule/Sequential[_orig_mod]/Linear[0]/linear"
     operations = [node.op for node in plain.node if node.op.startswith("aten")]
     with torch.utils.tensorboard.SummaryWriter(tmp_path) as writer:
         writer.add_graph(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()), torch.ones(2, 3))
