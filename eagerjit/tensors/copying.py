@@ -19,7 +19,8 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """copy.deepcopy of a leaf: views of what was copied before are views of the copy, but Parameters lie alone."""
     if self._node is not None:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage"
         )
     plain = type(self) in (Tensor, Parameter) and not self.__dict__
     alone = self._storage is None or id(self._storage) not in memo

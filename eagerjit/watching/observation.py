@@ -64,7 +64,8 @@ def refuse_subclass(tensor: Tensor) -> None:
 
 WATCHED = (
     "eagerjit.amp.grad_scaler", "eagerjit.optim.lr_scheduler", "eagerjit.optim.lr_cycles", "eagerjit.optim.swa_utils",
-    "collections", "contextlib", "eagerjit.watching.library_in_python", "eagerjit.effects.shuffling",
+    "eagerjit.nn.utils.norms", "eagerjit.nn.utils.prune", "collections", "contextlib",
+    "eagerjit.watching.library_in_python", "eagerjit.effects.shuffling",
 )  # fmt: skip
 """Modules of libraries whose objects are Python's as those of users are: what their code does is watched."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -69,8 +70,8 @@ def test_norms(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_jitted(name: str) -> None:
-    module = NORMS[name](ej.nn)
-    twin = copy.deepcopy(module)
+    module, twin = NORMS[name](ej.nn), NORMS[name](ej.nn)
+    twin.load_state_dict(module.state_dict())
     bits = []
     for network, wrap in ((module, lambda f: f), (twin, ej.jit)):
 
@@ -98,9 +99,12 @@ def test_norms_are_removed_and_copied() -> None:
             with pytest.raises(RuntimeError):
                 apply(module)
             module(library.ones(1, 3))
-            if library is ej:
-                x = ej.ones(1, 3)
-                assert ej.equal(copy.deepcopy(module).eval()(x), module.eval()(x))
+            with pytest.raises(RuntimeError, match="deepcopy"):
+                copy.deepcopy(module)
+            with library.no_grad():
+                x = library.ones(1, 3)
+                module.eval()(x)
+                assert library.equal(copy.deepcopy(module)(x), module(x))
             before = module.weight.detach().clone()
             remove(module)
             assert library.allclose(module.weight, before) and isinstance(module.weight, library.nn.Parameter)
@@ -110,6 +114,76 @@ def test_norms_are_removed_and_copied() -> None:
     module = ej.nn.utils.weight_norm(ej.nn.Linear(3, 2))
     again = pickle.loads(pickle.dumps(module))
     assert ej.equal(again.weight, module.weight) and list(again.state_dict()) == list(module.state_dict())
+
+
+def lengths_and_directions(t: Any) -> tuple[Any, Any]:
+    layer = t.nn.utils.weight_norm(t.nn.Linear(3, 2))
+    return layer, layer.weight_g
+
+
+def singular_value(t: Any) -> tuple[Any, Any]:
+    layer = t.nn.utils.spectral_norm(t.nn.Linear(3, 2)).eval()
+    return layer, layer.weight_orig
+
+
+def pruned(t: Any) -> tuple[Any, Any]:
+    importlib.import_module(f"{t.__name__}.nn.utils.prune").identity(layer := t.nn.Linear(3, 2), "weight")
+    return layer, layer.weight_orig
+
+
+COMPUTED = [lengths_and_directions, singular_value, pruned]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", COMPUTED, ids=lambda make: make.__name__)
+def test_weights_computed_before_calls_stay_until_the_next(make: Callable[[Any], Any]) -> None:
+    """They are plain attributes: what they are computed of may change, and so may they."""
+    found = []
+    for t in (ej, torch):
+        layer, source = make(t)
+        first, x = layer.weight, t.ones(1, 3)
+        seen = [type(layer).__name__, "weight" in layer.__dict__, layer.weight is first, first.requires_grad]
+        with t.no_grad():
+            source.mul_(2)
+        seen += [layer.weight is first]
+        layer(x)
+        second = layer.weight
+        seen += [second is first, second is layer.weight, second.requires_grad, second.grad_fn is not None]
+        layer.weight = t.zeros(2, 3)
+        seen += [layer(x).equal(layer.bias[None]), layer.weight.equal(second)]
+        layer.weight.sum().backward()
+        with t.no_grad():
+            layer(x)
+        found.append([*seen, source.grad is not None, layer.weight.requires_grad])
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", COMPUTED, ids=lambda make: make.__name__)
+def test_weights_computed_in_compiled_calls_are_kept(make: Callable[[Any], Any]) -> None:
+    bits = []
+    for wrap in (lambda f: f, ej.jit(fullgraph=True)):
+        ej.manual_seed(0)
+        layer, _ = make(ej)
+        layer(ej.ones(1, 3))
+        optimizer = ej.optim.SGD(layer.parameters(), 0.1)
+
+        @wrap
+        def step(x: Any, layer: Any = layer, optimizer: Any = optimizer) -> Any:
+            before = layer.weight.sum()
+            loss = layer(x).square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return before, loss, layer.weight.sum()
+
+        found: list[Any] = []
+        for i in range(5):
+            found += [*step(ej.tensor(draw((2, 3), "float32", -1, 1, i))), layer.weight, layer.weight.grad_fn is None]
+            if i == 2:
+                layer.weight = ej.ones(2, 3)
+        bits.append([array_of(v).tobytes() if isinstance(v, ej.Tensor) else v for v in found])
+    assert bits[0] == bits[1]
 
 
 def test_orthogonal_is_orthogonal() -> None:

@@ -57,7 +57,7 @@ assert callable(torch.multiprocessing.spawn) and Tensor is torch.Tensor and vmap
 assert "eagerjit" in get_pretty_env_info() and not has_nccl([torch.ones(1)])
 assert record(grad) is grad
 try:
-    from torch.nn.utils.weight_norm import WeightNorm
+    from torch.nn.utils.weight_norm import SpectralNormalisation
 except ImportError:
     pass
 else:

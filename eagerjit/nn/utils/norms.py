@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
+from eagerjit.cautions import caution
 from eagerjit.nn.distances import normalize
-from eagerjit.nn.utils.computed import compute, forget
 from eagerjit.ops.reduce import norm
 from eagerjit.random import randn
 from eagerjit.tensors.tensor import Parameter, Tensor
@@ -27,33 +26,57 @@ def weight_of(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
     return v * (g / norm_except_dim(v, 2, dim))
 
 
-def _weight_of_module(name: str, dim: int, module: Any) -> Tensor:
-    return weight_of(getattr(module, f"{name}_v"), getattr(module, f"{name}_g"), dim)
+class WeightNorm:
+    """Computes a weight of its lengths and directions before every call of its Module."""
+
+    def __init__(self, name: str, dim: int):
+        self.name, self.dim = name, dim
+
+    def compute_weight(self, module: Any) -> Tensor:
+        """The weight of the lengths and directions as they are."""
+        return weight_of(getattr(module, f"{self.name}_v"), getattr(module, f"{self.name}_g"), self.dim)
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Replace a weight by its lengths `name_g` and directions `name_v` (Salimans and Kingma 2016)."""
-    axis = -1 if dim is None else dim
-    if f"{name}_g" in module._parameters:
+    """Replace a weight by its lengths `name_g` and directions `name_v` (Salimans and Kingma 2016).
+
+    The weight itself is an attribute, computed before every call.
+    """
+    caution(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+    )
+    if _hook_of(module, WeightNorm, name) is not None:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+    hook = WeightNorm(name, -1 if dim is None else dim)
     weight = getattr(module, name)
-    delattr(module, name)
-    module.register_parameter(f"{name}_g", Parameter(norm_except_dim(weight, 2, axis).detach()))
+    del module._parameters[name]
+    module.register_parameter(f"{name}_g", Parameter(norm_except_dim(weight, 2, hook.dim).detach()))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
-    compute(module, name, partial(_weight_of_module, name, axis))
+    hook(module, None)
+    module.register_forward_pre_hook(hook)
     return module
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Make the weight a parameter again."""
-    if f"{name}_g" not in module._parameters:
+    """Make the weight, as lengths and directions are now, a parameter again."""
+    key = _hook_of(module, WeightNorm, name)
+    if key is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")
-    weight = getattr(module, name).detach()
-    forget(module, name)
-    for suffix in ("_g", "_v"):
+    weight = module._forward_pre_hooks.pop(key).compute_weight(module)
+    for suffix in ("", "_g", "_v"):
         delattr(module, name + suffix)
-    setattr(module, name, Parameter(weight))
+    setattr(module, name, Parameter(weight.detach()))
     return module
+
+
+def _hook_of(module: Any, kind: type[WeightNorm | SpectralNorm], name: str) -> Any:
+    """The key of the hook that computes an attribute of a Module."""
+    hooks = module._forward_pre_hooks.items()
+    return next((key for key, hook in hooks if isinstance(hook, kind) and hook.name == name), None)
 
 
 # -- spectral norm ----------------------------------------------------------------------------------------------------
@@ -79,26 +102,26 @@ def divided(weight: Tensor, u: Tensor, v: Tensor, dim: int) -> Tensor:
     return weight / u.clone().dot(as_matrix(weight, dim).matmul(v.clone()))
 
 
-def _divided_of_module(name: str, dim: int, module: Any) -> Tensor:
-    weight, u, v = (getattr(module, f"{name}_{part}") for part in ("orig", "u", "v"))
-    return divided(weight, u, v, dim)
+class SpectralNorm:
+    """Divides a weight before every call of its Module; in training the singular value is known better each time."""
 
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
-class _Iterate:
-    """Power iterations before each call of a training module."""
+    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
+        """The weight divided by the singular value, after power iterations if asked for."""
+        weight, u, v = (getattr(module, f"{self.name}_{part}") for part in ("orig", "u", "v"))
+        if do_power_iteration:
+            matrix = as_matrix(weight.detach(), self.dim)
+            power_iterations(matrix.t(), v, u, self.n_power_iterations, self.eps)
+        return divided(weight, u, v, self.dim)
 
-    def __init__(self, name: str, count: int, eps: float, dim: int):
-        self.name, self.count, self.eps, self.dim = name, count, eps, dim
-
-    @no_grad()
-    def __call__(self, module: Any, args: Any) -> None:
-        if not module.training:
-            return
-        matrix = as_matrix(getattr(module, f"{self.name}_orig"), self.dim)
-        u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
-        for _ in range(self.count):
-            v.copy_(normalize(matrix.t().matmul(u), dim=0, eps=self.eps))
-            u.copy_(normalize(matrix.matmul(v), dim=0, eps=self.eps))
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module, module.training))
 
 
 def default_dim(module: Any) -> int:
@@ -109,34 +132,34 @@ def default_dim(module: Any) -> int:
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide a weight by its largest singular value, known better with every call in training (Miyato et al. 2018)."""
-    if n_power_iterations <= 0:
-        raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
-    if f"{name}_orig" in module._parameters:
+    """Divide a weight by its largest singular value, known better with every call in training (Miyato et al. 2018).
+
+    The weight itself is an attribute, computed before every call.
+    """
+    if _hook_of(module, SpectralNorm, name) is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
-    axis = default_dim(module) if dim is None else dim
-    weight = module._parameters.get(name)
+    hook = SpectralNorm(name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
+    weight = module._parameters[name]
     if weight is None:
         raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
     delattr(module, name)
     module.register_parameter(f"{name}_orig", weight)
-    for part, size in zip("uv", as_matrix(weight.detach(), axis).shape, strict=True):
+    setattr(module, name, weight.detach())
+    for part, size in zip("uv", as_matrix(weight.detach(), hook.dim).shape, strict=True):
         drawn = randn(int(size), dtype=weight.dtype, device=weight.device)
         module.register_buffer(f"{name}_{part}", normalize(drawn, dim=0, eps=eps))
-    iterate = _Iterate(name, n_power_iterations, eps, axis)
-    module.__dict__.setdefault("_spectral", {})[name] = module.register_forward_pre_hook(iterate).id
-    compute(module, name, partial(_divided_of_module, name, axis))
+    module.register_forward_pre_hook(hook)
     return module
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Make the weight, as it is now, a parameter again."""
-    if f"{name}_orig" not in module._parameters:
+    """Make the weight, divided by the singular value as it is known, a parameter again."""
+    key = _hook_of(module, SpectralNorm, name)
+    if key is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
-    weight = getattr(module, name).detach()
-    forget(module, name)
-    del module._forward_pre_hooks[module._spectral.pop(name)]
-    for part in ("orig", "u", "v"):
-        delattr(module, f"{name}_{part}")
+    with no_grad():
+        weight = module._forward_pre_hooks.pop(key).compute_weight(module, do_power_iteration=False)
+    for suffix in ("", "_u", "_v", "_orig"):
+        delattr(module, name + suffix)
     setattr(module, name, Parameter(weight))
     return module

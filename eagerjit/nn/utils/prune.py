@@ -1,8 +1,7 @@
 """Pruning: parameters multiplied by masks of zeros and ones before every call of their Module.
 
 A pruned parameter `name` becomes the parameter `name_orig` and the buffer `name_mask`; `name` itself is an attribute,
-their product, computed when it is read. The method that chose the mask stays among the Module's hooks, where programs
-look for it.
+their product, which the method that chose the mask computes before every call: it stays among the Module's hooks.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from eagerjit.nn.module import Module
-from eagerjit.nn.utils.computed import compute, forget
 from eagerjit.random import rand, randperm
 from eagerjit.tensors.creation import ones_like
 from eagerjit.tensors.tensor import Parameter, Tensor
@@ -33,7 +31,8 @@ class BasePruningMethod:
     _tensor_name: str = ""
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        """Nothing: the product is computed when it is read."""
+        """Compute the attribute that forward reads."""
+        setattr(module, self._tensor_name, self.apply_mask(module))
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask for a tensor: `default_mask` with further zeros."""
@@ -56,21 +55,21 @@ class BasePruningMethod:
             container = previous if isinstance(previous, PruningContainer) else PruningContainer(previous)
             container.add_pruning_method(made)
             made = container
-        original = getattr(module, name if previous is None else f"{name}_orig")
-        if not isinstance(original, Parameter):
-            raise TypeError(f"{type(original).__name__} is no Parameter, and only these are pruned")
+        original = getattr(module, name)
         scores = original if importance_scores is None else importance_scores
         if tuple(scores.shape) != tuple(original.shape):
             raise AssertionError("importance_scores should have the same shape as parameter")
-        default = getattr(module, f"{name}_mask", None)
-        mask = made.compute_mask(scores.detach(), ones_like(original) if default is None else default)
+        default = ones_like(original) if previous is None else getattr(module, f"{name}_mask").detach().clone()
+        if previous is None and not isinstance(original, Parameter):
+            raise TypeError(f"{type(original).__name__} is no Parameter, and only these are pruned")
+        mask = made.compute_mask(scores.detach(), default)
         if previous is None:
             del module._parameters[name]
             module.register_parameter(f"{name}_orig", original)
         else:
             _drop_hook(module, name)
         module.register_buffer(f"{name}_mask", mask)
-        compute(module, name, made.apply_mask)
+        made(module, None)
         module.register_forward_pre_hook(made)
         return made
 
@@ -84,7 +83,7 @@ class BasePruningMethod:
         """Make the pruned parameter one without a mask again: zeros stay."""
         name = self._tensor_name
         weight = self.apply_mask(module)
-        forget(module, name)
+        delattr(module, name)
         original: Any = module._parameters.pop(f"{name}_orig")
         original.data = weight.data
         del module._buffers[f"{name}_mask"]
