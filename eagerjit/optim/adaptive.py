@@ -42,6 +42,8 @@ _adadelta_op = Op("adadelta_step", _adadelta, None, _ADADELTA_NUMBERS, different
 class Adadelta(Optimizer):
     """Steps as large as the recent ones (Zeiler 2012)."""
 
+    counters = ("step",)
+
     def __init__(
         self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
         foreach: Any = None, *, capturable: bool = False, maximize: bool = False, differentiable: bool = False,
@@ -93,6 +95,8 @@ _adamax_op = Op("adamax_step", _adamax, None, _ADAM_NUMBERS, differentiable=Fals
 
 class Adamax(Optimizer):
     """Adam with the largest gradient in place of their squares' average (Kingma and Ba 2015)."""
+
+    counters = ("step",)
 
     def __init__(
         self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -174,6 +178,8 @@ _nadam_op = Op("nadam_step", _nadam, None, (*_ADAM_NUMBERS, "momentum_decay"), d
 class NAdam(Optimizer):
     """Adam with Nesterov's momentum (Dozat 2016)."""
 
+    counters = ("step", "mu_product")
+
     def __init__(
         self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
@@ -227,6 +233,8 @@ _radam_op = Op("radam_step", _radam, None, _ADAM_NUMBERS, differentiable=False)
 
 class RAdam(Optimizer):
     """Adam that scales steps only once the average of squares is reliable (Liu et al. 2020)."""
+
+    counters = ("step",)
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,

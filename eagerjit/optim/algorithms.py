@@ -55,11 +55,24 @@ class SGD(Optimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
         how = {"foreach": foreach, "differentiable": differentiable, "fused": fused}
+        self._counts: dict[Tensor, Tensor] = {}
         super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize, **how})
 
     def counts_steps(self, group: Group) -> bool:
-        """The first step is another one only with dampening."""
+        """The first step is another one only with dampening; programs don't see this count in the state."""
         return bool(group["momentum"] != 0 and group["dampening"] != 0)
+
+    def _count(self, parameter: Tensor, step: Tensor) -> None:
+        self._counts[parameter] = step
+
+    def _kept(self, parameter: Tensor) -> dict[str, Any]:
+        kept = super()._kept(parameter)
+        return {**kept, "step": self._counts[parameter]} if parameter in self._counts else kept
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over options and state; what has a momentum buffer has had its first step."""
+        self._counts.clear()
+        super().load_state_dict(state_dict)
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """A momentum buffer, where there is momentum."""
@@ -67,7 +80,7 @@ class SGD(Optimizer):
 
     def has_state(self, group: Group, parameter: Tensor) -> bool:
         """Momentum may be switched on between steps."""
-        return group["momentum"] == 0 or "momentum_buffer" in self._kept(parameter)
+        return group["momentum"] == 0 or self._kept(parameter).get("momentum_buffer") is not None
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
@@ -135,6 +148,8 @@ _adam_op = Op("adam_step", _adam, None, ("lr", "beta1", "beta2", "eps", "weight_
 class Adam(Optimizer):
     """Adam (Kingma and Ba 2015), optionally with AMSGrad (Reddi et al. 2018)."""
 
+    counters = ("step",)
+
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0, amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False,
@@ -145,6 +160,8 @@ class Adam(Optimizer):
         validated("epsilon value", eps)
         validated_betas(betas)
         validated("weight_decay value", weight_decay)
+        if foreach and not capturable and isinstance(lr, Tensor):
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay}
         validated_ways(fused, foreach, differentiable)
         how = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
@@ -215,6 +232,8 @@ _rmsprop_op = Op("rmsprop_step", _rmsprop, None, _RMSPROP_NUMBERS, differentiabl
 class RMSprop(Optimizer):
     """Gradients divided by the root of the running average of their squares."""
 
+    counters = ("step",)
+
     def __init__(
         self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
         momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: Any = None,
@@ -264,6 +283,8 @@ _adagrad_op = Op("adagrad_step", _adagrad, None, _ADAGRAD_NUMBERS, differentiabl
 
 class Adagrad(Optimizer):
     """Gradients divided by the root of the sum of their squares (Duchi et al. 2011)."""
+
+    counters = ("step",)
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,

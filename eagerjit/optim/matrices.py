@@ -156,6 +156,8 @@ class Adafactor(Optimizer):
     """Adam's second moments as products of rows' and columns', steps relative to the parameter's size (Shazeer and
     Stern 2018)."""
 
+    counters = ("step",)
+
     def __init__(
         self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0, weight_decay: float = 0.0, *, foreach: Any = None, maximize: bool = False,

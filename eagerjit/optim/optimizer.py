@@ -29,6 +29,7 @@ from eagerjit.runtime.binding import bound
 from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
 from eagerjit.state import untraced
+from eagerjit.tensors.creation import tensor
 from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
@@ -42,6 +43,9 @@ ParamsT = params_t = Iterable[Any]
 
 class Optimizer:
     """Base class of optimizers: subclasses define `update(group, parameters, gradients, states)`, or `step` itself."""
+
+    counters: tuple[str, ...] = ()
+    """What is kept as a tensor without dimensions; states that are loaded may have it as a Python number."""
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]):
         if isinstance(params, Tensor):
@@ -178,6 +182,10 @@ class Optimizer:
         """A parameter's state, which update rules without any don't make."""
         return self.state.get(parameter, {})
 
+    def _count(self, parameter: Tensor, step: Tensor) -> None:
+        """Keep a count of steps."""
+        self.state[parameter]["step"] = step
+
     def update(self, group: Group, parameters: list[Tensor], gradients: list[Tensor], states: list[Any]) -> None:
         """Write the new parameters and states."""
         raise NotImplementedError
@@ -199,8 +207,8 @@ class Optimizer:
         from eagerjit.tensors.creation import zeros
 
         fresh = [p for p in present if not self.has_state(group, p)]
-        shared = {id(self.state[p]["step"]) for p in present if "step" in self.state.get(p, ())}
-        leaving = [p for p in absent if p in self.state and id(self.state[p].get("step")) in shared]
+        shared = {id(self._kept(p)["step"]) for p in present if "step" in self._kept(p)}
+        leaving = [p for p in absent if p in self.state and id(self._kept(p).get("step")) in shared]
         if not fresh and not leaving:
             return
         if any(type(p._data) is Node for p in fresh):
@@ -208,12 +216,15 @@ class Optimizer:
         with untraced(), no_grad():
             steps = {parameter.device: zeros((), dtype=dtypes.float32, device=parameter.device) for parameter in fresh}
             for parameter in fresh:
-                counted = {"step": steps[parameter.device]} if self.counts_steps(group) else {}
-                made = {**counted, **self.new_state(group, parameter)}
+                made, counts = self.new_state(group, parameter), self.counts_steps(group)
+                if made or counts:
+                    self.state[parameter] = Table()
+                if counts:
+                    self._count(parameter, steps[parameter.device])
                 if made:
-                    self.state[parameter] = Table(made)
+                    self.state[parameter].update(made)
             for parameter in leaving:
-                self.state[parameter]["step"] = self.state[parameter]["step"].clone()
+                self._count(parameter, self._kept(parameter)["step"].clone())
         mode.bump_epoch()
 
     # -- state --------------------------------------------------------------------------------------------------------
@@ -286,8 +297,8 @@ class Optimizer:
                 self.state[number] = saved
                 continue
             shared = steps[group_of[number]]
-            taken = {k: _taken(k, v, by_number[number], shared) for k, v in saved.items()}
-            self.state[by_number[number]] = Table(taken)
+            parameter = by_number[number]
+            self.state[parameter] = Table({k: self._taken(k, v, parameter, shared) for k, v in saved.items()})
         for own, saved in zip(self.param_groups, groups, strict=True):
             for key, value in saved.items():
                 if key != "params":
@@ -295,6 +306,21 @@ class Optimizer:
         mode.bump_epoch()
         for hook in self._state_hooks["load"].values():
             hook(self)
+
+    def _taken(self, key: str, value: Any, parameter: Tensor, steps: dict[Any, Tensor]) -> Any:
+        """A saved value as this optimizer's own; equal counts of steps are shared again."""
+        if isinstance(value, (list, tuple)):
+            return type(value)([self._taken("", v, parameter, steps) for v in value])
+        if isinstance(value, dict):
+            return {k: self._taken(k, v, parameter, steps) for k, v in value.items()}
+        number = key in self.counters and isinstance(value, (int, float))
+        if not number and not isinstance(value, Tensor):
+            return value
+        if number or key == "step":
+            value = tensor(float(value), dtype=dtypes.float32, device=parameter.device)
+            return steps.setdefault((value.item(), parameter.device), value) if key == "step" else value
+        wanted = parameter.dtype if parameter.dtype.is_floating_point else value.dtype
+        return value.detach().to(parameter.device, wanted, copy=True)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Calls hook(optimizer, args, kwargs) before every step."""
@@ -364,18 +390,3 @@ def _kept(value: Any) -> Any:
 def _apart(state: dict[str, Any]) -> dict[str, Any]:
     """A parameter's state with a count of steps of its own: in PyTorch each parameter increases its own."""
     return {k: v.clone() if k == "step" and isinstance(v, Tensor) else v for k, v in state.items()}
-
-
-def _taken(key: str, value: Any, parameter: Tensor, steps: dict[Any, Tensor]) -> Any:
-    """A saved value as this optimizer's own; equal counts of steps are shared again, numbers keep their dtype."""
-    if isinstance(value, (list, tuple)):
-        return type(value)([_taken("", v, parameter, steps) for v in value])
-    if isinstance(value, dict):
-        return {k: _taken(k, v, parameter, steps) for k, v in value.items()}
-    if not isinstance(value, Tensor):
-        return value
-    if key == "step":
-        own = value.detach().to(parameter.device, copy=True).float()
-        return steps.setdefault((value.item(), parameter.device), own)
-    wanted = parameter.dtype if value.dtype.is_floating_point and value.ndim else value.dtype
-    return value.detach().to(parameter.device, wanted, copy=True)

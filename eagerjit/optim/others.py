@@ -41,6 +41,8 @@ _rprop_op = Op("rprop_step", _rprop, None, ("shrink", "grow", "smallest", "large
 class Rprop(Optimizer):
     """Steps whose sizes grow while a gradient keeps its sign (Riedmiller and Braun 1993)."""
 
+    counters = ("step",)
+
     def __init__(
         self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: Any = None,
@@ -96,6 +98,8 @@ _asgd_op = Op("asgd_step", _asgd, None, _ASGD_NUMBERS, differentiable=False)
 
 class ASGD(Optimizer):
     """Gradient descent that averages the parameters (Polyak and Juditsky 1992)."""
+
+    counters = ("step", "eta", "mu")
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,

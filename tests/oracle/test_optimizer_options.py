@@ -95,11 +95,86 @@ def test_state_holds_what_theirs_holds(kind: str) -> None:
         assert all(np.allclose(found[0][number][name], value) for name, value in kept.items())
 
 
+STATES = [(kind, {}) for kind in (*KINDS, "Adafactor", "Muon", "SparseAdam")] + [
+    ("SGD", {"momentum": 0.9}), ("SGD", {"momentum": 0.9, "dampening": 0.3}), ("Adam", {"amsgrad": True}),
+    ("RMSprop", {"momentum": 0.9, "centered": True}),
+]  # fmt: skip
+
+
+def described(library: Any, value: Any) -> Any:
+    """What is kept, with the dtypes of tensors."""
+    if isinstance(value, library.Tensor):
+        return str(value.dtype).split(".")[-1], tuple(value.shape), np.round(value.double().tolist(), 4).tolist()
+    if isinstance(value, (list, tuple)):
+        return [described(library, v) for v in value]
+    return {k: described(library, v) for k, v in value.items()} if isinstance(value, dict) else (type(value), value)
+
+
+def loaded_states(library: Any, kind: str, options: dict[str, Any], dtype: str) -> list[Any]:
+    """States after two steps, loaded for parameters of another dtype, and as of a version that counted in numbers."""
+    make = getattr(library.optim, kind)
+    used = library.ones(2, 2, requires_grad=True)
+    first = make([used], **options)
+    for _ in range(2):
+        used.grad = library.full((2, 2), 0.125)
+        used.grad = used.grad.to_sparse() if kind == "SparseAdam" else used.grad
+        first.step(lambda: 1.0)
+    other = library.ones(2, 2, dtype=getattr(library, dtype), requires_grad=True)
+    second, saved = make([other], **options), first.state_dict()
+    second.load_state_dict(saved)
+    found = [described(library, s.state_dict()) for s in (first, second)]
+    found.append([list(kept) for kept in second.state.values()])
+    for kept in saved["state"].values():
+        kept.update({name: 2 for name in ("step", "mu_product", "eta", "mu") if name in kept})
+    second.load_state_dict(saved)
+    return [*found, described(library, second.state_dict())]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float32"])
+@pytest.mark.parametrize(("kind", "options"), STATES, ids=str)
+def test_states_are_loaded_as_theirs(kind: str, options: dict[str, Any], dtype: str) -> None:
+    ours, theirs = (loaded_states(library, kind, options, dtype) for library in (ej, torch))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ej.jit], ids=["plain", "jitted"])
+def test_momentum_with_dampening_starts_anew(wrap: Callable[[Any], Any]) -> None:
+    """Where the state is new the first gradient counts in full, and where a buffer is given or loaded it doesn't."""
+    found = []
+    for library in (ej, torch):
+        used = library.ones(2, requires_grad=True)
+        optimizer = library.optim.SGD([used], 0.1, momentum=0.9, dampening=0.5)
+
+        def step(x: Any, used: Any = used, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            (used * x).sum().backward()
+            optimizer.step()
+
+        run, values = wrap(step) if library is ej else step, []
+        for change in range(6):
+            for number in range(3):
+                run(library.full((2,), number + 1.0))
+                values.append(np.round(used.tolist(), 4).tolist())
+            if change == 0:
+                optimizer.state.clear()
+            elif change == 1:
+                optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+            elif change == 2:
+                del optimizer.state[used]["momentum_buffer"]
+            elif change == 3:
+                optimizer.state[used]["momentum_buffer"] = library.ones(2)
+            elif change == 4:
+                optimizer.state[used]["momentum_buffer"] = None
+        found.append([values, list(optimizer.state[used])])
+    assert found[0] == found[1]
+
+
 REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "fused and foreach": lambda o, p: o.Adam([p], fused=True, foreach=True),
     "fused and differentiable": lambda o, p: o.SGD([p], fused=True, differentiable=True),
     "differentiable": lambda o, p: o.Adam([p], differentiable=True).step(),
     "several rates": lambda o, p: o.Adam([p], lr=p.detach()),
+    "a rate that is a tensor": lambda o, p: o.Adam([p], lr=p.detach().mean(), foreach=True),
     "several rates of Muon": lambda o, p: o.Muon([p], lr=p.detach()),
     "mixed betas": lambda o, p: o.Adam([p], betas=(p.detach().sum(), 0.9)),
     "start of sums": lambda o, p: o.Adagrad([p], initial_accumulator_value=-1),
