@@ -115,9 +115,9 @@ FUNCTIONS = {
     "eagerjit.nn.functional": "bilinear cosine_similarity pairwise_distance rms_norm rrelu celu celu_ selu selu_ "
     "threshold_",
     "eagerjit.nn.namespace_functions": "adaptive_max_pool1d affine_grid_generator alpha_dropout alpha_dropout_ "
-    "batch_norm constant_pad_nd dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ grid_sampler "
-    "grid_sampler_2d grid_sampler_3d group_norm gru_cell instance_norm layer_norm lstm_cell rnn_relu_cell "
-    "rnn_tanh_cell rrelu_",
+    "batch_norm constant_pad_nd dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ feature_dropout "
+    "feature_dropout_ grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru_cell instance_norm layer_norm "
+    "lstm_cell rnn_relu_cell rnn_tanh_cell rrelu_",
     "eagerjit.nn.namespace_losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss "
     "hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss",
     "eagerjit.nn.namespace_tables": "embedding embedding_bag",

@@ -203,7 +203,7 @@ remainder = _binary(
     "remainder",
     np.remainder,
     lambda g, out, x, y: g,
-    lambda g, out, x, y: -g * (x // y),
+    lambda g, out, x, y: -g * x.floordiv(y),
     "x - y * (x // y): has y's sign.",
     domain=POSITIVE,
     cost=6,

@@ -9,6 +9,7 @@ from eagerjit import random
 from eagerjit.cautions import caution
 from eagerjit.nn.module import Module
 from eagerjit.ops.draws import happens
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 _SATURATION = 1.7580993408473766
@@ -68,13 +69,32 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _placed(input, _by_channel(input, p, training, input.ndim != 4), inplace)
 
 
-def _self_normalising(input: Tensor, p: float, training: bool, shape: tuple[int, ...]) -> Tensor:
+def _channels(input: Tensor) -> tuple[int, ...]:
+    """The shape of one number per channel of (batch, channels, ...)."""
+    if input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
+
+
+def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool = False) -> Tensor:
+    """Channels of (batch, channels, ...) zeroed with probability p while training, the others scaled."""
+    _checked(p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    result = input * 0.0 if p == 1 else input * random.dropout(input.detach().new_ones(_channels(input)), p, True)
+    return _placed(input, result, inplace)
+
+
+def _self_normalising(input: Tensor, p: float, training: bool, by_channel: bool) -> Tensor:
     """Dropped elements become the saturation; then all are scaled and shifted to keep mean and variance."""
     _checked(p)
     if not training or p == 0 or input.numel() == 0:
         return input
     if p == 1:
         return input * 0.0
+    shape = _channels(input) if by_channel else tuple(input.shape)
+    if not input.dtype.is_differentiable:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {TYPE_NAMES[input.dtype]}")
     kept = happens(shape, 1.0 - p, None, input.device).to(input.dtype)
     scale = 1.0 / math.sqrt((_SATURATION**2 * p + 1.0) * (1.0 - p))
     return input * (kept * scale) + ((kept - 1.0) * (_SATURATION * scale) + _SATURATION * scale * p)
@@ -82,15 +102,12 @@ def _self_normalising(input: Tensor, p: float, training: bool, shape: tuple[int,
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of self-normalising networks (Klambauer et al. 2017)."""
-    return _placed(input, _self_normalising(input, p, training, tuple(input.shape)), inplace)
+    return _placed(input, _self_normalising(input, p, training, False), inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels of (batch, channels, ...)."""
-    if training and input.ndim < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
-    return _placed(input, _self_normalising(input, p, training, shape), inplace)
+    return _placed(input, _self_normalising(input, p, training, True), inplace)
 
 
 class _DropoutNd(Module):

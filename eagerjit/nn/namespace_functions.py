@@ -130,6 +130,11 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return dropouts.alpha_dropout(input, _checked(p), train)
 
 
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Channels of (batch, channels, ...) zeroed with probability p, the others scaled by 1 / (1 - p)."""
+    return dropouts.feature_dropout(input, _checked(p), train)
+
+
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`nn.functional.feature_alpha_dropout`."""
     return dropouts.feature_alpha_dropout(input, _checked(p), train)
@@ -143,6 +148,11 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout` in place."""
     return dropouts.alpha_dropout(input, _checked(p), train, True)
+
+
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """`feature_dropout` in place."""
+    return dropouts.feature_dropout(input, _checked(p), train, True)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:

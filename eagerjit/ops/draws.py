@@ -40,6 +40,14 @@ def _flags(drawn: Tensor, chance: Tensor) -> Tensor:
 _flags_op = Op("bernoulli", _flags, (None, lambda g, out, drawn, chance: g.new_zeros(g.shape)))
 
 
+def _no_rule(*given: Any) -> Any:
+    raise RuntimeError("derivative for aten::bernoulli is not implemented")
+
+
+_converted_op = Op("bernoulli_p", lambda flags, input: as_dtype(flags, input.dtype), (None, _no_rule))
+"""Flags in a tensor's dtype; they count as computed of it."""
+
+
 def happens(shape: Any, chance: Any, generator: Generator | None, device: Any) -> Tensor:
     """Flags of a shape that hold with a chance, a number or a tensor. RuntimeError where that is no probability."""
     if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
@@ -50,7 +58,9 @@ def happens(shape: Any, chance: Any, generator: Generator | None, device: Any) -
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with zeros and ones, ones with probability p."""
-    return self.copy_(happens(self.shape, p, generator, self.device))
+    if not isinstance(p, Tensor) or not p.requires_grad:
+        return self.copy_(happens(self.shape, p, generator, self.device))
+    return self.copy_(_flags_op.call(random.rand(tuple(self.shape), generator=generator, device=self.device), p))
 
 
 @public
@@ -60,7 +70,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
         raise NotImplementedError(f'"bernoulli_tensor_cpu_p_" not implemented for {input.dtype}')
     if p is None:
         return _flags_op.call(random.rand(tuple(input.shape), generator=generator, device=input.device), input)
-    return happens(input.shape, p, generator, input.device).to(input.dtype)
+    return _converted_op.call(happens(input.shape, p, generator, input.device), input)
 
 
 @public

@@ -247,7 +247,7 @@ INPLACE: dict[str, InplaceOp] = {"copy_": copy_, "fill_": fill_}
 _ARITHMETIC = """abs neg sign floor ceil trunc round sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p
 sin cos tan asin acos atan sinh cosh tanh sigmoid erf erfc erfinv logical_not bitwise_not add sub mul div floordiv
 remainder fmod pow atan2 eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor
-div_trunc tril triu scatter_add""".split()
+div_trunc floor_divide tril triu scatter_add""".split()
 for _name in _ARITHMETIC:
     INPLACE[f"{_name}_"] = InplaceOp(OPS[_name])
 add_scaled_ = InplaceOp(OPS["add_scaled"])

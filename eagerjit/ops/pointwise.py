@@ -164,6 +164,18 @@ POINTWISE: dict[str, Op] = {}
 for _primitive in list(TABLE.values()):
     if _primitive.promotion:
         POINTWISE[_primitive.name] = _pointwise(_primitive, _primitive.name)
+
+
+def _no_rule(*given: Any) -> Any:
+    raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+
+def _remainder_divisor(g: Any, out: Any, input: Any, other: Any) -> Any:
+    return -g * POINTWISE["floordiv"].call(input, other)
+
+
+POINTWISE["floor_divide"] = Op("floor_divide", POINTWISE["floordiv"].body, (_no_rule, _no_rule), ("input", "other"))
+POINTWISE["remainder"].rules = (elementwise.remainder.derivative[0], _remainder_divisor)
 for _name in ("mul", "div"):
     POINTWISE[_name].saved_by = None  # of numbers, too: PyTorch saves them
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from eagerjit.autograd.primitives import RULES
 from eagerjit.calling import RETURNED, ValuesIndices, public
-from eagerjit.compiler.ops import elementwise, indexing, searches
-from eagerjit.dispatch import Op, emit
+from eagerjit.compiler.ops import complexes, elementwise, indexing, searches
+from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.ops import views
+from eagerjit.ops.complexes import complex as torch_complex
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.searching import before_along, keys
+from eagerjit.ops.searching import before_along, keys, place_along
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor
@@ -86,15 +87,20 @@ _recurrence_op = Op("linear_recurrence", _recurrence, (_recurrence_factors, _rec
 RULES[searches.recurrence] = _recurrence_factors, _recurrence_terms
 
 
+def _shrinking(largest: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """What sums of exp(x - level) shrink by where there is a larger element, and the level: the largest so far."""
+    before = before_along(largest, dim)
+    level = largest.where(largest.isfinite(), 0.0)
+    return (before.where(before.isfinite(), 0.0) - level).exp().where(before != -math.inf, 0.0), level
+
+
 def _logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Sums of exp(input - the largest so far), which shrink where there is a larger one."""
     if input.ndim == 0:
         return emit(elementwise.cast, input, dtype=input.dtype)
     x = as_dtype(input, dtypes.float64)
     largest = emit(indexing.gather, x, emit(searches.running, x, dim=dim, largest=True), dim=dim)
-    before = before_along(largest, dim)
-    level = largest.where(largest.isfinite(), 0.0)
-    factors = (before.where(before.isfinite(), 0.0) - level).exp().where(before != -math.inf, 0.0)
+    factors, level = _shrinking(largest, dim)
     sums = emit(searches.recurrence, factors, (x - level).exp(), dim=dim)
     return as_dtype(sums.log() + level, input.dtype)
 
@@ -113,9 +119,58 @@ def _logcumsumexp_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
 _logcumsumexp_op = Op("logcumsumexp", _logcumsumexp, (_logcumsumexp_rule, None))
 
 
+def _parts(input: Tensor) -> tuple[Tensor, Tensor]:
+    return as_dtype(emit(complexes.real, input), dtypes.float64), as_dtype(emit(complexes.imag, input), dtypes.float64)
+
+
+def _turns(angle: Tensor) -> Tensor:
+    """How many times an angle goes round."""
+    return (angle / (2.0 * math.pi)).round()
+
+
+def _complex_logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """As of real numbers, in parts. Angles are not reduced: each is near that of the larger of what it is made of."""
+    if input.ndim == 0:
+        return emit(elementwise.cast, input, dtype=input.dtype)
+    x, angle = _parts(input)
+    found = emit(searches.running, x, dim=dim, largest=True)
+    largest = emit(indexing.gather, x, found, dim=dim)
+    factors, level = _shrinking(largest, dim)
+    size = (x - level).exp()
+    real, imag = (emit(searches.recurrence, factors, size * f, dim=dim) for f in (angle.cos(), angle.sin()))
+    total, turned = (real * real + imag * imag).sqrt().log() + level, imag.atan2(real)
+    begins = (place_along(x, dim) == 0).logical_or(x >= before_along(total, dim))
+    near = angle.where(begins, before_along(turned, dim))
+    same = as_dtype(begins.logical_not(), dtypes.float64)
+    turns = emit(searches.recurrence, same, _turns(near - turned), dim=dim)
+    at_largest = (largest == math.inf).logical_or(place_along(x, dim) == 0)
+    total = largest.where(at_largest, total)
+    turned = emit(indexing.gather, angle, found, dim=dim).where(at_largest, turned + turns * (2.0 * math.pi))
+    unknown = emit(searches.running, x + angle * 0.0, dim=dim, largest=True)
+    lost = (emit(indexing.gather, x + angle * 0.0, unknown, dim=dim) + turned).isnan()
+    total, turned = (as_dtype(p.masked_fill(lost, math.nan), dtypes.REAL_OF[input.dtype]) for p in (total, turned))
+    return emit(complexes.make_complex, total, turned)
+
+
+def _complex_logcumsumexp_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
+    """Sums of g times the conjugate of exp(input - out) over all later places."""
+    if not g.ndim:
+        return g
+    level = input.real.double().cummax(dim).values
+    level = level.where(level.isfinite(), 0.0)
+    shrunk = (_before_op.call(level, dim) - level).exp()
+    terms = g.to(dtypes.complex128) * (level - out).exp().conj()
+    total = torch_complex(later_sums(shrunk, terms.real, dim), later_sums(shrunk, terms.imag, dim))
+    return (total * (input - level).exp().conj()).to(g.dtype)
+
+
+COMPLEX_FORMS["logcumsumexp"] = Op("complex_logcumsumexp", _complex_logcumsumexp, (_complex_logcumsumexp_rule, None))
+COMPLEX_FORMS["logcumsumexp"].wirtinger = True
+
+
 @public
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """log of the sum of all exponentials up to each along a dimension."""
-    if not input.dtype.is_floating_point:
+    if not input.dtype.is_differentiable:
         raise NotImplementedError(f'"logcumsumexp_out_cpu" not implemented for {input.dtype}')
     return _logcumsumexp_op.call(input, views.dimension(dim, input.ndim))

@@ -201,14 +201,26 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(int(input.shape[0])), r))
     if r == 0:
         return input.new_empty((0,))
-    from eagerjit.tensors.creation import tensor
+    return input.take_rows(_chosen(input.shape[0], r, with_replacement, input.device))
 
-    picked = tensor(rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)
-    return input.take_rows(picked)
+
+def _chosen(count: Any, r: int, with_replacement: bool, device: Any) -> Tensor:
+    """Places of all combinations of r of so many elements, as rows in order."""
+    from eagerjit.tensors.creation import arange, tensor
+
+    if r == 1:
+        return arange(count, device=device).unsqueeze(1)
+    if not isinstance(count, SymbolicInt):
+        choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        rows = list(choose(range(count), r))
+        return tensor(rows, dtype=dtypes.int64, device=device).reshape(len(rows), r)
+    # Of a size that is known only in the call: all tuples of places, of which those in order are taken.
+    places = arange(count, device=device)
+    lines = [places.reshape(tuple(-1 if i == dim else 1 for i in range(r))) for dim in range(r)]
+    in_order = [a <= b if with_replacement else a < b for a, b in itertools.pairwise(lines)]
+    return functools.reduce(lambda a, b: a.logical_and(b), in_order).nonzero()
 
 
 @public

@@ -38,7 +38,7 @@ from eagerjit.tensors.placement import index_beside
 from eagerjit.tensors.tensor import Tensor
 
 BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "remainder",
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
     "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
 """Operators that have a reflected and an in-place form."""
@@ -67,7 +67,7 @@ OPS = {
 """Methods that are ops themselves."""
 
 ALIASES = {
-    "absolute": "abs", "negative": "neg", "multiply": "mul", "floor_divide": "floordiv", "arctan2": "atan2",
+    "absolute": "abs", "negative": "neg", "multiply": "mul", "arctan2": "atan2",
     "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "sgn": "sign",
     "fix": "trunc", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
 }  # fmt: skip

@@ -21,6 +21,8 @@ OF_SIZES: dict[str, tuple[Callable[[Any], Any], Callable[[int], Any]]] = {
     "written": (lambda x: torch.diagonal_scatter(x, x[0]), lambda n: torch.arange(float(n * n)).reshape(n, n)),
     "rfft": (lambda x: torch.fft.rfft(x).abs(), lambda n: torch.arange(float(n))),
     "fft": (lambda x: torch.fft.fft(x).abs(), lambda n: torch.arange(float(n))),
+    "combinations": (torch.combinations, lambda n: torch.arange(float(n))),
+    "combinations of three": (lambda x: torch.combinations(x, 3, True).sum(1), lambda n: torch.arange(float(n))),
     "ifft": (lambda x: torch.fft.ifft(x).abs(), lambda n: torch.arange(float(n))),
 }
 

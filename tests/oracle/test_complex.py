@@ -18,6 +18,9 @@ Z, Y = (RANDOM.standard_normal((3, 3)) + 1j * RANDOM.standard_normal((3, 3)) for
 X = RANDOM.standard_normal((3, 3))
 
 
+INFINITY, NAN = float("inf"), float("nan")
+
+
 def weighed(t: Any, results: list[Any]) -> Any:
     """A real number that depends on all parts of all results."""
     total: Any = 0
@@ -69,6 +72,13 @@ CASES: dict[str, Any] = {
     **{name: lambda t, z, name=name: getattr(t, name)(z) for name in NAMES},
     "cumsum": lambda t, z: t.cumsum(z, 1),
     "cumprod": lambda t, z: t.cumprod(z, 1),
+    "logcumsumexp": lambda t, z: t.logcumsumexp(z, 1),
+    "logcumsumexp of large ones": lambda t, z: t.logcumsumexp(z * 30, 0),
+    "logcumsumexp of a number": lambda t, z: t.logcumsumexp(z[0, 0], 0),
+    "logcumsumexp of what turns": lambda t, z: t.logcumsumexp(z * t.tensor([1, 9j, -7j]), 1),
+    "logcumsumexp of infinities": lambda t, z: t.logcumsumexp(
+        t.tensor([complex(-INFINITY, 0), 1, 3j, complex(INFINITY, 3), 2, complex(0, NAN), 1]), 0
+    ),
     "var1": lambda t, z: z.var(1),
     "vr": lambda t, z: t.view_as_real(z),
     "vc": lambda t, z: t.view_as_complex(t.view_as_real(z) * 2),
@@ -191,6 +201,7 @@ def test_of_real_numbers(name: str) -> None:
 
 
 EMPTY = {name: CASES[name] for name in ("abs", "exp", "sum", "conj", "real", "angle", "mean")}
+EMPTY["logcumsumexp"] = lambda t, z: t.logcumsumexp(z, 0)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (), (1,)])

@@ -139,6 +139,7 @@ def test_cosine_similarity_of_short_vectors(values: Any, eps: float) -> None:
 
 FLAT: dict[str, Call] = {
     "bernoulli": lambda t, x: t.bernoulli(x.clamp(0.0, 1.0)),
+    "drawn with probabilities": lambda t, x: t.zeros(3).bernoulli_(x.clamp(0.0, 1.0)),
     "nextafter": lambda t, x: t.nextafter(t.ones(3), x),
     "heaviside": lambda t, x: t.heaviside(x, t.ones(3)),
     "heaviside at zero": lambda t, x: t.heaviside(t.zeros(3), x),
@@ -161,3 +162,37 @@ def test_steps_have_no_slope() -> None:
     values = ej.ones(3, requires_grad=True)
     (ej.bernoulli(x) + ej.heaviside(x, values)).sum().backward()
     assert x.grad.tolist() == [0.0] * 3 and values.grad.tolist() == [1.0, 0.0, 0.0]
+
+
+WITHOUT_RULE: dict[str, Call] = {
+    "bernoulli": lambda t, x: t.bernoulli(x, 0.5),
+    "//": lambda t, x: x // 2,
+    "reflected //": lambda t, x: 2 // x,
+    "floor_divide": lambda t, x: t.floor_divide(t.ones(2), x),
+    "floor_divide_": lambda t, x: (x * 1).floor_divide_(2),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", WITHOUT_RULE)
+def test_what_has_no_rule(name: str) -> None:
+    """Its results count as computed of the tensor, and a walk backwards through them is refused."""
+
+    def refused(t: Any, jit: Any) -> bool:
+        x = t.tensor([5.0, -3.0], requires_grad=True)
+        result = jit(lambda x: WITHOUT_RULE[name](t, x))(x)
+        with pytest.raises(RuntimeError, match=r"derivative for aten::\w+ is not implemented"):
+            result.sum().backward()
+        return result.requires_grad
+
+    same(refused)
+
+
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+def test_rounded_quotients_are_flat(mode: str) -> None:
+    def gradient(t: Any, jit: Any) -> Any:
+        x = t.tensor([5.0, -3.0], requires_grad=True)
+        (jit(lambda x: t.div(x, 2, rounding_mode=mode) + x % 2 + t.ones(2) % x)(x)).sum().backward()
+        return x.grad.tolist()
+
+    same(gradient)

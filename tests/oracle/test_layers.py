@@ -233,6 +233,14 @@ def test_channels_drop_together(kind: str) -> None:
     assert 0.65 < kept < 0.85 and abs(out.max().item() - 4 / 3) < 1e-6
 
 
+@pytest.mark.parametrize("kind", ["feature_dropout", "feature_dropout_"])
+def test_features_drop_together(kind: str) -> None:
+    x = ej.ones(20, 300, 2, 2)
+    out = getattr(ej, kind)(x, 0.25, True)
+    assert ej.equal(out, out[:, :, :1, :1].expand_as(out)) and (out is x) == kind.endswith("_")
+    assert 0.7 < (out != 0).float().mean().item() < 0.8 and abs(out.max().item() - 4 / 3) < 1e-6
+
+
 @pytest.mark.parametrize("kind", ["alpha_dropout", "feature_alpha_dropout"])
 def test_self_normalising_dropout(kind: str) -> None:
     ej.manual_seed(1)

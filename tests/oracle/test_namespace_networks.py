@@ -43,6 +43,13 @@ CASES: dict[str, Any] = {
     "dropout": lambda t, x: t.dropout(x, 1.5, True),
     "alpha_dropout": lambda t, x: t.alpha_dropout(x, 1.5, True),
     "feature_alpha_dropout": lambda t, x: t.feature_alpha_dropout(x, -0.5, False),
+    "feature_alpha_dropout of all of a vector": lambda t, x: t.feature_alpha_dropout(x[0], 1.0, True),
+    "alpha_dropout of integers": lambda t, x: t.alpha_dropout(x.detach().long(), 0.5, True),
+    "feature_dropout": lambda t, x: t.feature_dropout(x, 1.5, True),
+    "feature_dropout none": lambda t, x: t.feature_dropout(x, 0.0, True) + t.feature_dropout(x, 0.5, False),
+    "feature_dropout all": lambda t, x: t.feature_dropout(x, 1.0, True),
+    "feature_dropout of a vector": lambda t, x: t.feature_dropout(x[0], 0.5, True),
+    "feature_dropout of integers": lambda t, x: t.feature_dropout(x.detach().long(), 0.5, True),
     "dropout without numbers": lambda t, x: t.dropout(x),
     "ctc_loss": lambda t, x: t.ctc_loss(
         x[:, None].log_softmax(2), t.tensor([[1]]), t.tensor([4]), t.tensor([1]), 0, 1, True

@@ -313,6 +313,7 @@ NETWORK: dict[str, Callable[[Any], Any]] = {
     "dropout_, all": lambda t: t.dropout_(t.tensor(IMAGE), 1.0, True),
     "dropout_, none": lambda t: t.dropout_(t.tensor(IMAGE), 0.5, False),
     "alpha_dropout_": lambda t: t.alpha_dropout_(t.tensor(IMAGE), 0.5, False),
+    "feature_dropout_": lambda t: t.feature_dropout_(t.tensor(IMAGE), 1.0, True),
     "feature_alpha_dropout_": lambda t: t.feature_alpha_dropout_(t.tensor(IMAGE), 0.5, False),
     "rrelu_": lambda t: t.rrelu_(t.tensor(IMAGE)),
     "dropout_ of more than all": lambda t: t.dropout_(t.tensor(IMAGE), 1.5, True),
