@@ -143,6 +143,50 @@ def test_views_share_memory(options: Any) -> None:
     assert ours.tolist() == list(range(12))
 
 
+SHARED: dict[str, Any] = {
+    "two that overlap": lambda t, x: [x[:6], x[4:]],
+    "one of a lost one": lambda t, x: [x[2:6]],
+    "expanded": lambda t, x: [x[:3].unsqueeze(1).expand(3, 4)],
+    "strided": lambda t, x: [t.as_strided(x, (3, 3), (1, 1), 2), x.view(3, 4).t(), x],
+    "an element and nothing": lambda t, x: [x[3], x[:0], x],
+    "detached": lambda t, x: [x, x.detach()[1:], x.data[2:]],
+    "of Parameters": lambda t, x: [t.nn.Parameter(x[1:]), x[2:]],
+    "part of a complex one": lambda t, x: [t.complex(x, x + 1).imag],
+    "other bits": lambda t, x: [x.view(t.int32)[1:]],
+    "complex and its part": lambda t, x: (lambda z: [z, z.real])(t.complex(x, x + 1)),
+    "numbers and their bits": lambda t, x: [x, x.view(t.int32)],
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_memory_is_that_of_all_views(name: str) -> None:
+    """Strides, places and what a write reaches, whichever library wrote and read; also when saved a second time."""
+    found = []
+    for source in (torch, ej):
+        for target in (torch, ej):
+            for saved_again in (False, True):
+                try:
+                    file = io.BytesIO()
+                    source.save(SHARED[name](source, source.arange(12.0)), file)
+                    file.seek(0)
+                    loaded = target.load(file, weights_only=False)
+                    if saved_again:
+                        file = io.BytesIO()
+                        target.save(loaded, file)
+                        file.seek(0)
+                        loaded = target.load(file)
+                except RuntimeError as error:
+                    found.append(type(error))
+                    continue
+                seen = [
+                    (tuple(v.shape), v.stride(), v.storage_offset(), v.untyped_storage().nbytes(), v.tolist())
+                    for v in loaded
+                ]
+                loaded[0].detach().zero_()
+                found.append([*seen, [v.tolist() for v in loaded]])
+    assert all(one == found[0] for one in found)
+
+
 def test_what_tensors_are_besides_their_values() -> None:
     x = torch.arange(12.0).view(3, 4).T[1:]
     found, parameter, frozen, leaf, expanded = from_torch(

@@ -205,17 +205,28 @@ def root_of(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def whole_of(tensor: Tensor, array: np.ndarray) -> np.ndarray | None:
+    """The array of all memory that a tensor's array lies in, if that is known without another tensor."""
+    whole: np.ndarray | None = getattr(tensor._storage, "whole", None)
+    return whole if whole is not None and _lies_in(array, whole) else None
+
+
+def _lies_in(array: np.ndarray, whole: np.ndarray) -> bool:
+    low, high = np.lib.array_utils.byte_bounds(whole)
+    return low <= array.ctypes.data <= high
+
+
 def memory_of(tensor: Tensor) -> tuple[np.ndarray, int, int]:
     """(the array that holds a tensor's memory, the tensor's place in it, elements in all); counted in elements."""
     array = own_array(tensor, "a tensor's place in memory was asked for")
-    root = root_of(tensor)._data
-    item = array.itemsize
-    low, high = np.lib.array_utils.byte_bounds(root)
-    if not low <= array.ctypes.data <= high:  # what it views has been given other memory since
+    whole = whole_of(tensor, array)
+    root: Any = root_of(tensor)._data if whole is None else whole
+    if not _lies_in(array, root):  # what it views has been given other memory since
         root = array
         while isinstance(root.base, np.ndarray):
             root = root.base
-        low, high = np.lib.array_utils.byte_bounds(root)
+    item = array.itemsize
+    low, high = np.lib.array_utils.byte_bounds(root)
     return root, (array.ctypes.data - low) // item, (high - low) // item if root.size else 0
 
 

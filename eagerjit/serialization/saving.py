@@ -11,6 +11,7 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.ops.index import own_array
+from eagerjit.ops.strided import whole_of
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.meta_array import MetaArray
@@ -65,7 +66,7 @@ class Writer(_Base):  # type: ignore[misc]
         self.out = io.BytesIO()
         super().__init__(self.out, 2)
         self.memories: dict[str, np.ndarray] = {}
-        self._known: dict[Any, tuple[_Memory, np.ndarray]] = {}
+        self._known: dict[Any, tuple[_Memory, np.ndarray, DType]] = {}
         self._copies: dict[int, np.ndarray] = {}  # by address what lies on a device
 
     def persistent_id(self, obj: Any) -> Any:
@@ -100,8 +101,11 @@ class Writer(_Base):  # type: ignore[misc]
         if isinstance(array, MetaArray):
             described: tuple[Any, ...] = (tensor.dtype, tuple(array.shape), tensor.stride(), needs)
             return _name("torch._utils", "_rebuild_meta_tensor_no_storage"), described
-        array = self._copy(array) if isinstance(array, DeviceArray) else array
-        memory, offset, steps = self._place(array, tensor.dtype, str(device_of(tensor)))
+        whole = whole_of(tensor, array)
+        if isinstance(array, DeviceArray):
+            array, whole = self._copy(array), None
+        owner = _owner(array) if whole is None else whole
+        memory, offset, steps = self._place(array, owner, tensor.dtype, str(device_of(tensor)))
         described = (memory, offset, tuple(array.shape), steps, needs, OrderedDict())
         if tensor.dtype.name not in KIND_OF_DTYPE:
             return _name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype)
@@ -129,24 +133,30 @@ class Writer(_Base):  # type: ignore[misc]
         offset = array.ctypes.data - start
         return np.ndarray(array.shape, array.dtype, copy, offset, array.strides)
 
-    def _place(self, array: np.ndarray, dtype: DType, where: str) -> tuple[_Memory, int, tuple[int, ...]]:
+    def _place(
+        self, array: np.ndarray, owner: np.ndarray, dtype: DType, where: str
+    ) -> tuple[_Memory, int, tuple[int, ...]]:
         """Where an array lies: a memory, and the first element and steps in it.
 
         The memory is all of that which the array is a view of; if that can't be described, a copy of the array.
+        Raises RuntimeError for memory that was already written as elements of another dtype.
         """
-        owner = _owner(array)
+        item = array.itemsize
         flat = owner.ravel("K") if owner.flags.c_contiguous or owner.flags.f_contiguous else owner
-        forward = all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
-        if flat.ndim != 1 or not flat.flags.c_contiguous or flat.dtype != array.dtype or not forward:
+        places = (array.ctypes.data - flat.ctypes.data if array.size else 0, flat.nbytes, *array.strides)
+        if flat.ndim != 1 or not flat.flags.c_contiguous or any(p < 0 or p % item for p in places):
             array = np.ascontiguousarray(array).reshape(array.shape)
             flat = array.reshape(-1)
-        key = (flat.ctypes.data, flat.size, dtype)
-        if key not in self._known:
-            number = str(len(self._known))
-            self._known[key] = _Memory(number, dtype, flat.size, where), flat
+        key = (flat.ctypes.data, flat.nbytes)
+        if key not in self._known or not flat.nbytes:
+            number = str(len(self.memories))
+            self._known[key] = _Memory(number, dtype, flat.nbytes // item, where), flat, dtype
             self.memories[number] = flat.view(np.uint8)
-        offset = (array.ctypes.data - flat.ctypes.data) // array.itemsize if array.size else 0
-        return self._known[key][0], offset, tuple(s // array.itemsize for s in array.strides)
+        memory, _, known = self._known[key]
+        if known is not dtype:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        offset = (array.ctypes.data - flat.ctypes.data) // item if array.size else 0
+        return memory, offset, tuple(s // item for s in array.strides)
 
 
 class _Rebuilt:

@@ -56,7 +56,10 @@ class FileStorage:
         self, data: np.ndarray, dtype: DType | None, shared: Storage | None = None, memory: np.ndarray | None = None
     ):
         self.data, self.dtype, self.memory = data, dtype, data if memory is None else memory
-        self.shared = Storage() if shared is None else shared
+        if shared is None:
+            shared = Storage()
+            shared.whole = self.memory
+        self.shared = shared
 
     def part(self, first: int, count: int) -> FileStorage:
         """Some of the elements."""
@@ -90,15 +93,14 @@ def rebuild_tensor(
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if math.prod(sizes) and last >= len(data):
         raise LoadError(f"it describes a tensor that ends at element {last + 1} of memory for {len(data)}")
-    if math.prod(sizes):
-        steps = tuple(s * kind.itemsize for s in strides)
-        memory, first = storage.memory, offset * kind.itemsize
-        if isinstance(memory, DeviceArray):
-            array = memory.laid_out(memory.address + first, sizes, kind.numpy, steps)
-        else:
-            array = np.ndarray(sizes, kind.numpy, memory, first, steps)
-    else:
+    steps = tuple(s * kind.itemsize for s in strides)
+    memory, first = storage.memory, offset * kind.itemsize
+    if not math.prod(sizes):
         array = data[:0].reshape(sizes)
+    elif isinstance(memory, DeviceArray):
+        array = memory.laid_out(memory.address + first, sizes, kind.numpy, steps)
+    else:
+        array = np.ndarray(sizes, kind.numpy, memory, first, steps)
     made = new_tensor(array)
     made._storage = storage.shared
     return made.requires_grad_() if requires_grad else made

@@ -20,9 +20,13 @@ from eagerjit.tensors.typed import TensorOperators
 
 
 class Storage:
-    """What all views of one memory share: how often it was written in place, and where last; the views themselves."""
+    """What all views of one memory share: how often it was written in place, and where last; the views themselves.
 
-    __slots__ = ("source", "version", "views")
+    `whole` is the array of all of it where no tensor needs to be over all, as in a file. Others have no such attribute.
+    """
+
+    __slots__ = ("source", "version", "views", "whole")
+    whole: np.ndarray
 
     def __init__(self) -> None:
         self.version = 0
