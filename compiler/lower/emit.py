@@ -278,14 +278,15 @@ class Emitter:
 
     def _require(self, node: Node, operands: tuple[tuple[str, int], ...]) -> None:
         """What has to hold (integers are not divided by zero) or ends the kernel with an error."""
-        good, message, exception = operands[0], "ZeroDivisionError in " + node.op.name, "RuntimeError"
+        good, message, exception = operands[0], "ZeroDivisionError", "RuntimeError"
+        where = _where(node) if ":" in node.source else ""
         if "requires" in node.op.traits:
-            message, exception = node.attributes["message"], node.attributes["error"]
+            message, exception, where = node.attributes["message"], node.attributes["error"], _where(node)
         elif node.dtype.kind == "float" or "integer_zero_divisor" not in node.op.traits:
             return
         else:
             good = self.let("ne", (operands[1], self.constant(0, node.dtype.short)), "bool")
-        self.add(good[1], loops.Check(good[0], self.failures.status(exception, message + _where(node))))
+        self.add(good[1], loops.Check(good[0], self.failures.status(exception, message + where)))
 
     def _checked(self, node: Node, value: tuple[str, int]) -> tuple[str, int]:
         """The value itself; where checks are on, NaN or an infinity ends the kernel with an error.

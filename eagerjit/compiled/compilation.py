@@ -91,6 +91,8 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     found = stored.read(key) if key else None
     if found is None:
         program, code = _compiled(report)
+        if not all(-(2**63) <= word < 2**63 for word in program.words()):
+            raise TraceBreak("it computes with an integer of more than 64 bits", traced.name)
         if key:
             stored.write(key, program, code, traced.name)
     else:

@@ -58,9 +58,8 @@ def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
 
 @dataclass
 class Surroundings:
-    """Everything that the observed code of `main` read, and the functions that it found or called."""
+    """Everything that the observed code of a function read, that function, and those that it found or called."""
 
-    main: Any = None
     functions: dict[int, FunctionType] = field(default_factory=dict)
     owners: list[Any] = field(default_factory=list)
     reads: list[tuple[str, Any, Any, tuple[str, ...], str]] = field(default_factory=list)
@@ -120,13 +119,12 @@ class _Inspection:
         self.pending: list[FunctionType] = []
         self.scanned: dict[CodeType, set[int]] = {}
         self.followed: set[tuple[int, tuple[str, ...], str]] = set()
+        self.wrappers: set[int] = set()
 
     def run(self, function: FunctionType | None) -> Surroundings:
         """Everything about a function and what it reaches."""
-        if function is not None:
-            self.out.main = function
-            self.pending.append(function)
-            self._drain()
+        self.pending += [] if function is None else [function]
+        self._drain()
         self.pending += self.observed.journal.called.values()
         self._drain()
         self._follow_locals()
@@ -149,6 +147,7 @@ class _Inspection:
             current = self.pending.pop()
             code = current.__code__
             if is_internal(code) or self.observed.journal.is_fresh(current):
+                self.pending += self._held_by(current) if is_internal(code) else ()
                 continue
             self.out.functions[id(current)] = current
             if code in self.scanned:
@@ -158,6 +157,12 @@ class _Inspection:
                 if closure and not self.observed.closures.get(code):
                     self.observed.closures[code] = [closure]
                 self._scan(code, self.observed.lines[code])
+
+    def _held_by(self, function: FunctionType) -> list[FunctionType]:
+        """The functions that one of the library's calls, as those of `vmap` and `grad` do."""
+        cells = () if id(function) in self.wrappers else function.__closure__ or ()
+        self.wrappers.add(id(function))
+        return [f for cell in cells if (f := unwrap(getattr(cell, "cell_contents", None))[0]) is not None]
 
     def _scan(self, code: CodeType, lines: set[int]) -> None:
         """Note what these lines read, for every set of cells that the code ran with."""
@@ -184,7 +189,7 @@ class _Inspection:
         for value in values:
             self.known[id(value)] = value
             found, bound = unwrap(value)
-            if found is not None and not is_internal(found.__code__):
+            if found is not None:
                 self.pending.append(found)
             if bound is not None:
                 self.out.owners.append(bound)
@@ -339,12 +344,12 @@ def _handed_over(journal: Journal, changed: frozenset[int]) -> Iterator[Callable
 
 
 def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
-    """Guards for the default arguments of functions that ran, and for the code of those that it called."""
+    """Guards for the code and the default arguments of functions that ran."""
     python: list[Callable[[], bool]] = []
     for function in surroundings.functions.values():
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             value = getattr(function, name)
-            if value is None or (name == "__code__" and function is surroundings.main):
+            if value is None:
                 continue
             holder, leaf = tracer.new_leaf(), tracer.new_leaf()
             tracer.load(holder, Op.LOAD_OBJECT, tracer.object(function))
@@ -356,8 +361,7 @@ def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[]
 
 
 def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
-    """Whether reading an attribute makes a new object each time, as bound methods and properties do: the code behind it
-    was observed itself."""
+    """Whether reading an attribute makes a new object each time, as bound methods do, whose code was observed."""
     return not isinstance(value, PLAIN) and _value(base, attributes) is not value
 
 

@@ -1,8 +1,9 @@
 """What a traced function returns, and what it gives to objects outside, as leaves and the structure to build it again.
 
 Structures are those of `pytree`, with three more kinds: objects met again (AGAIN, number), containers of the arguments
-(ARGUMENT, path), and instances of classes. What was there before the call is a leaf: it is returned as it is. `rebuilt`
-makes the values again.
+(ARGUMENT, path), and instances of classes. Keys of dictionaries are as they are, but those that the call makes of the
+user's classes (RECORD) are the first children. What was there before the call is a leaf: it is returned as it is.
+`rebuilt` makes the values again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.containers import items_in_order, items_of
 from eagerjit.watching.slots import Path
 
-AGAIN, ARGUMENT = "again", "argument"
+AGAIN, ARGUMENT, RECORD = "again", "argument", object()
 _NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
 
 
@@ -98,18 +99,20 @@ class Flattening:
             return kind, None, tuple([self.flatten(v) for v in value])
         if kind in (dict, OrderedDict, Counter):
             self.plain = self.plain and kind is dict
-            return kind, self._keys(value), tuple([self.flatten(v) for v in value.values()])
+            keys, records = self._keys(value)
+            return kind, keys, tuple([*records, *map(self.flatten, value.values())])
         if kind in (defaultdict, deque) and not self.journal.is_fresh(getattr(value, "default_factory", None)):
             self.plain = False
-            held = value if kind is deque else value.values()
-            made_with = value.maxlen if kind is deque else (value.default_factory, self._keys(value))
-            return kind, made_with, tuple([self.flatten(v) for v in held])
+            if kind is deque:
+                return kind, value.maxlen, tuple([self.flatten(v) for v in value])
+            keys, records = self._keys(value)
+            return kind, (value.default_factory, keys), tuple([*records, *map(self.flatten, value.values())])
         base = _base_of(kind)
         if base is not None:
             self.plain = False
-            keys = None if base is list else self._keys(value, base)
+            keys, records = (None, []) if base is list else self._keys(value, base)
             held = [*_items_of(value, base), *vars(value).values()]
-            return kind, Derived(base, keys, tuple(vars(value))), tuple([self.flatten(v) for v in held])
+            return kind, Derived(base, keys, tuple(vars(value))), tuple([*records, *map(self.flatten, held)])
         self.plain = self.plain and dataclasses.is_dataclass(kind)
         if kind in (set, frozenset):
             return kind, None, tuple([self.flatten(v) for v in value])
@@ -148,12 +151,22 @@ class Flattening:
         self.leaves.append(value.tensor)
         return TracedArray, shown, (LEAF,)
 
-    def _keys(self, value: dict[Any, Any], base: Any = dict) -> tuple[Any, ...]:
+    def _keys(self, value: dict[Any, Any], base: Any = dict) -> tuple[tuple[Any, ...], list[Structure]]:
+        """The keys, RECORD for each one that every call makes anew, and the structures of these."""
         keys, found = list(base.__iter__(value)), list[Any]()
         pytree.flatten(keys, found)
         if any(isinstance(k, Tensor) for k in found):
             raise self.journal.refuse("it returns a dictionary whose keys are tensors", self.source)
-        return tuple(map(_plain_key, keys))
+        records = [key for key in keys if self._is_record(key)]
+        self.plain = self.plain and not records
+        return tuple(RECORD if self._is_record(k) else _plain_key(k) for k in keys), [*map(self.flatten, records)]
+
+    def _is_record(self, key: Any) -> bool:
+        """Whether a key is an object of the user's classes that this call has made or was given, or holds one."""
+        if isinstance(key, (tuple, frozenset)):
+            return any(map(self._is_record, key))
+        own = self.journal.is_fresh(key) or id(key) in self.journal.paths
+        return own and not isinstance(key, type) and (dataclasses.is_dataclass(key) or _is_plain_class(type(key)))
 
 
 def _plain_key(key: Any) -> Any:
@@ -202,15 +215,21 @@ def leaves_along(structure: Structure, value: Any) -> Iterator[Any]:
     elif kind in (Later, TracedText) or issubclass(kind, np.generic):
         parts = [None] * len(children)
     elif type(keys) is Derived:
-        parts = [*_items_of(value, keys.base), *(vars(value)[name] for name in keys.names)]
+        own = [*_items_of(value, keys.base), *(vars(value)[name] for name in keys.names)]
+        parts = [*_records(value, keys.keys or ()), *own]
     elif isinstance(value, (tuple, list, deque, set, frozenset)):
         parts = value
     elif isinstance(value, dict):
-        parts = value.values()
+        parts = [*_records(value, keys[1] if kind is defaultdict else keys), *value.values()]
     elif kind not in (AGAIN, ARGUMENT):
         parts = [getattr(value, name) for name in keys]
     for child, part in zip(children, parts, strict=True):
         yield from leaves_along(child, part)
+
+
+def _records(value: Any, keys: tuple[Any, ...]) -> list[Any]:
+    """The keys of a dictionary that every call makes."""
+    return [own for own, key in zip(value, keys, strict=True) if key is RECORD] if keys else []
 
 
 def finds_arguments(structure: Structure) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ from eagerjit import pytree
 from eagerjit.effects.clocks import Later, evaluated
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.arrays import TracedArray
-from eagerjit.recording.rebuilding import AGAIN, ARGUMENT, Derived
+from eagerjit.recording.rebuilding import AGAIN, ARGUMENT, RECORD, Derived
 from eagerjit.recording.traced_texts import TracedText, written
 
 Rebuild = Callable[[Sequence[Any], Any], Any]
@@ -103,9 +103,8 @@ class _Code:
         if kind in (list, set, deque) and children:
             self.lines.append(f"{name}.{'update' if kind is set else 'extend'}({self.items(children)})")
         elif kind in (dict, OrderedDict, Counter, defaultdict):
-            for key, child in zip(keys[1] if kind is defaultdict else keys, children, strict=True):
-                value = self.value(child)
-                self.lines.append(f"{name}[{self.constant(key)}] = {value}")
+            for key, value in self.entries(keys[1] if kind is defaultdict else keys, children):
+                self.lines.append(f"{name}[{key}] = {value}")
         elif type(keys) is Derived:
             self.fill(name, keys, children)
         elif kind not in (np.ndarray, TracedArray, frozenset, list, set, deque):
@@ -117,10 +116,16 @@ class _Code:
         count = len(children) - len(made.names)
         if made.keys is None:
             self.lines.append(f"{self.constant(list.extend)}({name}, {self.items(children[:count])})")
-        for key, child in zip(made.keys or (), children, strict=False):
-            value = self.value(child)
-            self.lines.append(f"{self.constant(made.base.__setitem__)}({name}, {self.constant(key)}, {value})")
+        for key, value in self.entries(made.keys, children[:count]) if made.keys is not None else ():
+            self.lines.append(f"{self.constant(made.base.__setitem__)}({name}, {key}, {value})")
         self.attributes(name, made.names, children[count:])
+
+    def entries(self, keys: Sequence[Any], children: Sequence[Structure]) -> Iterator[tuple[str, str]]:
+        """Expressions for keys and values, each after the lines that it needs."""
+        given = iter(children)
+        named = [self.value(next(given)) if key is RECORD else self.constant(key) for key in keys]
+        for key, child in zip(named, given, strict=True):
+            yield key, self.value(child)
 
     def attributes(self, name: str, names: Sequence[str], children: Sequence[Structure]) -> None:
         """Give an object its attributes."""

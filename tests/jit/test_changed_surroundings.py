@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -228,3 +230,53 @@ def test_a_buffer_that_counts_in_place_starts_no_epoch() -> None:
     assert step(torch.ones(3)).tolist() == [2.0] * 3
     module.count += 1
     assert mode.epoch() == before
+
+
+class Doubled:
+    """What can be jitted: an instance, a method and a function of its own."""
+
+    def __call__(self, x: Any) -> Any:
+        return x * 2
+
+    def method(self, x: Any) -> Any:
+        return x * 2
+
+
+JITTED: dict[str, Callable[[Any, Any], Any]] = {
+    "a function": lambda function, owner: torch.jit(function),
+    "a partial": lambda function, owner: torch.jit(functools.partial(function)),
+    "an instance": lambda function, owner: torch.jit(owner),
+    "a method": lambda function, owner: torch.jit(owner.method),
+    "a vmapped function": lambda function, owner: torch.jit(torch.vmap(function)),
+}
+
+
+@pytest.mark.parametrize("name", JITTED)
+def test_other_code_of_what_was_jitted_itself_is_noticed(name: str) -> None:
+    def function(x: Any) -> Any:
+        return x * 2
+
+    kind = type("Kind", (Doubled,), {n: FunctionType(getattr(Doubled, n).__code__, {}) for n in ("__call__", "method")})
+    jitted, x = JITTED[name](function, kind()), torch.ones(3)
+    assert jitted(x).tolist() == jitted(x).tolist() == [2.0] * 3
+    function.__code__ = (lambda x: x * 3).__code__
+    for method in (kind.__call__, kind.method):
+        method.__code__ = (lambda self, x: x * 3).__code__
+    assert jitted(x).tolist() == jitted(x).tolist() == [3.0] * 3
+
+
+def test_integers_of_more_than_64_bits_run_eagerly() -> None:
+    x = torch.arange(6.0)
+    for function in (lambda x, n: x.roll(n), lambda x, n: x[::n] * 2, lambda x, n: x[:n] + x[-n:]):
+        jitted = torch.jit(function)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for n in (10**30, 2, 2**63, 10**30):
+                assert outcome_of(jitted, x, n) == outcome_of(function, x, n)
+
+
+def outcome_of(function: Any, *args: Any) -> Any:
+    try:
+        return function(*args).tolist()
+    except Exception as error:
+        return type(error)

@@ -262,6 +262,8 @@ def integers_divided_by_zero(jit):
     yield f(torch.tensor([7]), torch.tensor([2]))
     yield attempt(f, torch.tensor([7]), torch.tensor([0]))
     yield f(torch.tensor([9]), torch.tensor([2]))
+    g = jit(lambda x, y: torch.div(x, y, rounding_mode="trunc") % y)
+    yield attempt(g, torch.tensor([7]), torch.tensor([0]))
 
 
 @case

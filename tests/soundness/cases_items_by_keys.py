@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import types
 
 import eagerjit as torch
@@ -629,3 +630,35 @@ def lists_under_a_key_that_are_arguments(jit):
         yield step([ones(2)], ones(2) * i), state
     state["kept"] = state["kept"][:2]
     yield step(state["kept"], ones(2)), state
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Place:
+    """A key with a number of the call."""
+
+    number: int
+    name: str = "a"
+
+
+@case(versions=4)
+def records_as_keys_of_results(jit):
+    @jit
+    def f(x, n):
+        place = Place(n)
+        return {place: x * n, (n, Place(n, "b")): x + 1}, {Place(n + 1), place}
+
+    for n in (1, 2, 3, 4, 2):
+        yield f(ones(2), n)
+
+
+@case(versions=6)
+def totals_by_records(jit):
+    totals = {}
+
+    @jit
+    def f(x, n):
+        totals[Place(n)] = totals.get(Place(n), 0) + 1
+        return x * totals[Place(n)], max(totals)
+
+    for n in (1, 2, 3, 2, 1):
+        yield f(ones(2), n), totals
