@@ -34,7 +34,7 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.function import Function
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
-from eagerjit.state import runs_plainly
+from eagerjit.state import runs_plainly, state
 from eagerjit.watching.observation import NotYet, TraceBreak
 
 if TYPE_CHECKING:
@@ -144,11 +144,12 @@ class JitFunction(Function):
     # -- the call that native code did not serve ----------------------------------------------------------------------
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
+        if (modes := state.function_modes) and all(hasattr(one, "compiled_call") for one in modes):
+            return modes[-1].compiled_call(self, args, kwargs)
         if self._eager or runs_plainly():
             self.info.eager_calls += self._eager
             return self.__wrapped__(*args, **kwargs)
-        call = Call((args, kwargs, Heard()))
-        served = self._served_again(call)
+        served = self._served_again(call := Call((args, kwargs, Heard())))
         if served is not MISS:
             return served
         try:

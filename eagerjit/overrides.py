@@ -92,7 +92,8 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 
 class TorchFunctionMode:
     """A context that sees every call of a public function: subclasses define `__torch_function__(self, func, types,
-    args, kwargs)`, which is not asked about what it calls itself. Jitted functions run as they are meanwhile."""
+    args, kwargs)`, which is not asked about what it calls itself. Jitted functions run as they are meanwhile, unless
+    all modes have a `compiled_call(function, args, kwargs)`."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError

@@ -1,4 +1,7 @@
-"""A profiler of the ranges that a program names: how often each ran, and for how long."""
+"""A profiler of the operators that a program calls and of the ranges that it names: how often each ran, how long.
+
+Operators are the public functions that the program calls itself, and compiled calls as a whole.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
+from eagerjit.overrides import TorchFunctionMode
 from eagerjit.runtime.records import record
+from eagerjit.state import set_function_modes, state
+from eagerjit.tensors.methods import BINARY
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "tensorboard_trace_handler"]
 
@@ -90,6 +96,47 @@ class record_function:
         return call
 
 
+class _Operators(TorchFunctionMode):
+    """Makes ranges of the calls of public functions, and of compiled calls, which stay compiled."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = _name_of(func)
+        if not name:
+            return func(*args, **(kwargs or {}))
+        with record_function(name):
+            return func(*args, **(kwargs or {}))
+
+    def compiled_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a jitted function."""
+        modes = state.function_modes
+        set_function_modes(())
+        try:
+            with record_function(f"jit: {function.__qualname__}"):
+                return function(*args, **kwargs)
+        finally:
+            set_function_modes(modes)
+
+
+_operators = _Operators()
+
+
+@functools.cache
+def _name_of(function: Any) -> str:
+    """What PyTorch calls an operator, "" for what only asks for an attribute."""
+    name: str = getattr(function, "__name__", type(function).__name__)
+    if name in ("__get__", "__set__"):
+        return ""
+    if name in _OTHERS:
+        return _OTHERS[name]
+    plain = name.strip("_") if name.startswith("__") else name
+    found = [BINARY[n] for n in (plain, plain[1:]) if name != plain and n in BINARY]
+    return f"aten::{(found or [_SPECIAL.get(plain, plain)])[0]}"
+
+
+_OTHERS = {"backward": "autograd::backward", "__getitem__": "Tensor.__getitem__", "__setitem__": "Tensor.__setitem__"}
+_SPECIAL = {"rsub": "sub", "invert": "bitwise_not"}
+
+
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
@@ -136,7 +183,7 @@ _ACCEPTED = frozenset(
 
 
 class profile:
-    """Records the ranges that run in it: a context, advanced by `step()` where there is a schedule."""
+    """Records the operators and ranges that run in it: a context, advanced by `step()` where there is a schedule."""
 
     def __init__(
         self,
@@ -165,13 +212,18 @@ class profile:
 
     def start(self) -> None:
         """Begin."""
-        if self.enabled:
-            _running.append(self)
+        if not self.enabled:
+            return
+        if not _running:
+            _operators.__enter__()
+        _running.append(self)
 
     def stop(self) -> None:
         """End."""
         if self in _running:
             _running.remove(self)
+            if not _running:
+                set_function_modes(tuple(m for m in state.function_modes if m is not _operators))
             if self.on_trace_ready is not None and (self.schedule is None or self.found):
                 self.on_trace_ready(self)
 
@@ -243,11 +295,24 @@ class Averages(list[Average]):
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **ignored: Any) -> str:
         """A table as text, sorted by a column such as "cpu_time_total"."""
-        rows = sorted(self, key=lambda a: -getattr(a, sort_by)) if sort_by and hasattr(Average, sort_by) else list(self)
+        rows = self if sort_by is None else sorted(self, key=lambda a: -getattr(a, sort_by))
+        total = sum(a.self_cpu_time_total for a in self)
         width = max([4, *(len(a.key) for a in rows)])
-        head = f"{'Name':>{width}}  {'Self CPU':>12}  {'CPU total':>12}  {'CPU avg':>12}  {'# of Calls':>10}"
-        lines = [head, "-" * len(head)]
+        columns = ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")
+        head = "  ".join([f"{'Name':>{width}}", *(f"{column:>12}" for column in columns)])
+        rule = "  ".join(["-" * width, *["-" * 12] * len(columns)])
+        lines = [rule, head, rule]
         for a in rows[: row_limit if row_limit >= 0 else None]:
-            times = "  ".join(f"{t:>10.3f}us" for t in (a.self_cpu_time_total, a.cpu_time_total, a.cpu_time))
-            lines.append(f"{a.key:>{width}}  {times}  {a.count:>10}")
-        return "\n".join(lines)
+            times = (a.self_cpu_time_total, a.cpu_time_total)
+            own, whole = ([f"{100 * t / total if total else 0:.2f}%", _shown(t)] for t in times)
+            cells = [*own, *whole, _shown(a.cpu_time), str(a.count)]
+            lines.append("  ".join([f"{a.key:>{width}}", *(f"{cell:>12}" for cell in cells)]))
+        return "\n".join([*lines, rule, f"Self CPU time total: {_shown(total)}", ""])
+
+
+def _shown(microseconds: float) -> str:
+    """A time with its unit."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:.3f}{unit}"
+    return f"{microseconds:.3f}us"

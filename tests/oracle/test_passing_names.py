@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import operator
 import os
 import pickle
@@ -339,7 +340,49 @@ def test_profiler() -> None:
     assert "outer" in table and "inner" not in table
     with ej.profiler.record_function("outside"):
         pass
-    assert len(profiler.events()) == 6
+    assert len(profiler.events()) == 6 + 6 and averages["aten::ones"].count == averages["aten::sum"].count == 3
+
+
+PROFILED: dict[str, Callable[[Any, Any], Any]] = {
+    "methods": lambda t, x: x.relu().sum().backward(),
+    "operators": lambda t, x: [x @ x, x + 1, 1 - x, x / 2, x // 2, ~(x > 1), -x, x**2, x % 2],
+    "items": lambda t, x: x.detach().clone().__setitem__(0, 1.0),
+    "in place": lambda t, x: x.detach().clone().mul_(2).add_(1),
+    "functions": lambda t, x: t.nn.functional.linear(t.cat([x, x]), x),
+    "attributes": lambda t, x: (x.shape, x.dtype, x.requires_grad),
+    "a layer": lambda t, x: t.nn.Linear(3, 2)(x),
+}
+
+
+@pytest.mark.parametrize("name", PROFILED)
+def test_profiled_operators(name: str) -> None:
+    """Each one that the program calls is among PyTorch's, as often or more often: it lists those inside, too."""
+    found = []
+    for t in LIBRARIES:
+        x = t.ones(3, 3, requires_grad=True)
+        with t.profiler.profile(activities=[t.profiler.ProfilerActivity.CPU]) as profiler:
+            PROFILED[name](t, x)
+        found.append({a.key: a.count for a in profiler.key_averages() if a.key.startswith("aten::")})
+    ours, theirs = found
+    assert bool(ours) == (name != "attributes")
+    assert all(count <= theirs.get(key, 0) for key, count in ours.items()), (ours, theirs)
+
+
+def test_profiled_calls_stay_compiled(tmp_path: Path) -> None:
+    jitted = ej.jit(lambda x: (x * 2).sum(), fullgraph=True)
+    with ej.autograd.profiler.profile() as profiler:
+        for _ in range(3):
+            jitted(ej.ones(2))
+    jitted(ej.ones(2))
+    assert jitted.cache_info().compiles == 1 and jitted.cache_info().eager_calls == 0
+    averages = {a.key: a.count for a in profiler.key_averages()}
+    assert averages == {f"jit: {jitted.__qualname__}": 3, "aten::ones": 3}
+    rows = profiler.table(sort_by="count").splitlines()
+    assert "Self CPU %" in rows[1] and rows[-1].startswith("Self CPU time total:") and len(rows) == 7
+    profiler.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert len(json.loads((tmp_path / "trace.json").read_text())["traceEvents"]) == 6
+    with pytest.raises(AttributeError):
+        profiler.key_averages().table(sort_by="colour")
 
 
 def test_profiler_with_a_schedule(tmp_path: Path) -> None:
