@@ -102,7 +102,7 @@ SIGNED = ("abs neg relu gelu silu leaky_relu elu selu softplus hardtanh hardsigm
 
 SAMPLES: dict[str, list[Sample]] = {
     **{name: elementwise(1, low=-1.8, high=1.9) for name in SIGNED},
-    **{name: elementwise(2) for name in "fmod xlogy fmax fmin copysign div_trunc isclose".split()},
+    **{name: elementwise(2) for name in "fmod xlogy fmax fmin copysign div_trunc floor_divide isclose".split()},
     **{name: elementwise(3) for name in "addcmul addcdiv lerp".split()},
     **{name: LOSS for name in "huber_loss l1_loss mse_loss smooth_l1_loss".split()},
     **{name: reductions() for name in "all amax amin any argmax argmin logsumexp mean prod sum".split()},
@@ -359,10 +359,11 @@ ELSEWHERE = {"move": "a copy between devices, which drivers make"}
 
 CONSTRAINED = (
     "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_svd",
-    "linalg_svd_of_values", "standard_gamma", "fake_quantize", *COMPLEX, *(f"{name}_" for name in COMPLEX),
+    "linalg_svd_of_values", "standard_gamma", "fake_quantize", "floor_divide", "floor_divide_", "bernoulli_p",
+    *COMPLEX, *(f"{name}_" for name in COMPLEX),
 )  # fmt: skip
 """Ops whose gradients hold for symmetric matrices, for results up to a sign, in the mean of samples, as if nothing were
-rounded, or are complex: see the oracle tests."""
+rounded, are refused, or are complex: see the oracle tests."""
 
 SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 

@@ -24,7 +24,7 @@ FRESH = torch.tensor(np.array([True, False, True, False, True, True]))
 
 COMPLEX = """complex conj real imag view_as_real view_as_complex complex_abs complex_sign complex_var complex_std
 complex_pow complex_isclose complex_asinh complex_acosh complex_atanh complex_exp2 complex_silu complex_logaddexp
-complex_convolution complex_convolution_input linalg_eig fft_full fft_half fft_whole""".split()
+complex_convolution complex_convolution_input complex_logcumsumexp linalg_eig fft_full fft_half fft_whole""".split()
 
 
 def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -> dict[str, list[Any]]:
@@ -55,6 +55,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "euclidean_distances": [make((matrix, matrix * 2 + 0.5))],
         "erfinv": elementwise(1, low=-0.9, high=0.9),
         **{name: [make((draw("u", (2, 3), 0.1, 0.9), draw("v", (3,), 0.0, 1.0)))] for name in ("bernoulli", "below")},
+        "bernoulli_p": [make((FRESH, ORDERED.double()))],
         "ctc_lengths": [make((FEW, 4))],
         "fake_quantize": [make((matrix, torch.tensor(0.25), torch.tensor(-2), -8, 4))],
         "normal_deviation": [make((matrix,))],
@@ -131,6 +132,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "complex_convolution": [make((image, kernel, numbers[0, :1], *how)), make((image, kernel, None, *how))],
         "complex_convolution_input": [make((image, kernel, numbers[0, :1], (2, 2), *how))],
     }
+    found["complex_logcumsumexp"] = [make((numbers, dim)) for dim in (0, 1)]
     found |= {"view_as_real": [make((numbers,))], "fft_full": [make((numbers, (0, 1), True, 0.5))]}
     found |= {"fft_half": [make((matrix, (0, 1), 1.0))], "fft_whole": [make((numbers, (0, 1), 3, 1.0))]}
     found |= {name: elementwise(1, low=-3.0, high=3.0) for name in ("ndtr", "erfcx", "direct_erfcx", "log_ndtr")}
