@@ -278,7 +278,7 @@ class Emitter:
 
     def _require(self, node: Node, operands: tuple[tuple[str, int], ...]) -> None:
         """What has to hold (integers are not divided by zero) or ends the kernel with an error."""
-        good, message, exception = operands[0], "ZeroDivisionError", "RuntimeError"
+        good, message, exception = operands[0], "ZeroDivisionError in " + node.op.name, "RuntimeError"
         where = _where(node) if ":" in node.source else ""
         if "requires" in node.op.traits:
             message, exception, where = node.attributes["message"], node.attributes["error"], _where(node)
