@@ -68,6 +68,9 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "masked": (masked_mean, (real(40, 5), whole(2, 40, 5) > 0)),
     "embedding": (with_gradients(lambda at, w: Function.embedding(at, w)), (whole(11, 4, 6), real(11, 10))),
     "gather": (lambda x, at: x.gather(1, at), (real(6, 9), whole(9, 6, 4))),
+    "gather of complex numbers": (
+        lambda x, y, at: torch.complex(x, y)[:, 1:].gather(1, at).imag * 2.0, (real(6, 9), real(6, 9), whole(8, 6, 4))
+    ),
     "scatter": (
         lambda x, at, y: (x.scatter_add(1, at, y), x.scatter_add(0, at, y)), (real(9, 9), whole(9, 6, 4), real(6, 4))
     ),

@@ -361,7 +361,8 @@ class Emitter:
         where = layout(table)
         place = address(table_map, where.strides, where.offset)
         found = self.checked_index(index, index_map, table.type.shape[dim], node)
-        return self.indexed_load(where.root, place, found, where.strides[dim], table.dtype.short)
+        memory, start, step = Pointer(where.root, place.offset), Affine(place.terms), where.strides[dim]
+        return self.indexed_load(memory, start, found, step, table.dtype.short)
 
     def checked_index(self, index: Node, map_: Map, size: sizes.Expr, node: Node) -> tuple[str, int]:
         """An index as i64: one that is not in [0, size) ends the kernel."""
@@ -374,9 +375,8 @@ class Emitter:
         return found
 
     def _check_index(self, index: tuple[str, int], size: sizes.Expr, node: Node) -> None:
-        limit = self.position(Affine((), size))
         low = self.let("ge", (index, self.constant(0, "i64")), "bool")
-        high = self.let("lt", (index, limit), "bool")
+        high = self.let("lt", (index, self.position(Affine((), size))), "bool")
         inside = self.let("and", (low, high), "bool")
         message = f"index out of range in {node.op.name}{_where(node)}".replace("%", "%%")
         exception = node.attributes.get("error") or ("RuntimeError" if "dim" in node.attributes else "IndexError")
@@ -384,13 +384,15 @@ class Emitter:
         self.add(index[1], loops.Check(inside[0], status))
 
     def indexed_load(
-        self, root: Node, place: Affine, index: tuple[str, int], stride: sizes.Expr, dtype: str
+        self, argument: Argument, place: Affine, index: tuple[str, int], stride: sizes.Expr, dtype: str
     ) -> tuple[str, int]:
-        """memory[place + index * stride]."""
-        level = max(self.level_of(Affine(place.terms)), index[1])
-        name = self.name()
-        param = self.param(Pointer(root, place.offset), dtype)
-        self.add(level, Indexed(param, Affine(place.terms), index[0], self.amount(stride), dtype, name))
+        """argument[place + index * stride]."""
+        if dtype in PARTS:
+            twice = sizes.mul(stride, 2)
+            re, im = (self.indexed_load(argument, at, index, twice, PARTS[dtype]) for at in parts(place))
+            return self.pair(re, im)
+        name, level = self.name(), max(self.level_of(Affine(place.terms)), index[1])
+        self.add(level, Indexed(self.param(argument, dtype), place, index[0], self.amount(stride), dtype, name))
         return name, level
 
 

@@ -64,7 +64,7 @@ def _rows(found: Sequence[Tensor | None], width: int) -> np.ndarray:
 
 def _units(like: Tensor) -> list[Tensor]:
     """Tensors of a shape that are 1 at one place each."""
-    made = np.eye(like.numel()).reshape(-1, *like._data.shape)
+    made = np.eye(like.numel()).reshape(like.numel(), *like._data.shape)
     return [beside(new_tensor(made[i, ...]), like) for i in range(len(made))]
 
 
