@@ -397,7 +397,6 @@ WRONG: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_errors(name: str) -> None:
-    torch.distributions.Distribution.set_default_validate_args(True)  # torch.compile turns it off for the process
     outcomes = []
     for library in LIBRARIES:
         try:
