@@ -160,7 +160,7 @@ class Writer:
         return name
 
     def index(self, place: Affine) -> loops.Index:
-        """An affine address as kernel IR; its offset is in the pointer."""
+        """An affine address as kernel IR, without its offset."""
         return tuple((self.variable[k], self.emitter.amount(c)) for k, c in sorted(self.steps(place).items()))
 
     def steps(self, place: Affine) -> dict[int, sizes.Expr]:
@@ -174,18 +174,20 @@ class Writer:
         for s in statements:
             match s:
                 case Access(param, place, dtype, into, value, second):
-                    index = self.index(place)
-                    if place.offset != 0:
-                        index = (*index, (self.operand(place.offset, out), 1))
-                    out.append(self._memory(param, index, dtype, into, value, second))
+                    out.append(self._memory(param, self._offset(place, out), dtype, into, value, second))
                 case Indexed(param, place, computed, stride, dtype, into, value):
-                    index = (*self.index(place), (computed, stride))
+                    index = (*self._offset(place, out), (computed, stride))
                     out.append(self._memory(param, index, dtype, into, value))
                 case Position(into, place):
                     self._position(into, place, out)
                 case _:
                     out.append(s)
         return out
+
+    def _offset(self, place: Affine, out: list[loops.Stmt]) -> loops.Index:
+        """An affine address with its offset, which is in the pointer but for parts of complex numbers."""
+        index = self.index(place)
+        return (*index, (self.operand(place.offset, out), 1)) if place.offset != 0 else index
 
     def _memory(
         self, param: str, index: loops.Index, dtype: str, into: str | None, value: str, second: str = ""
