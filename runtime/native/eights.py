@@ -15,6 +15,14 @@ def count(code: ExpressionTranslator, node: ast.Call, least: int, most: int | No
         code.fail(node, f"{ast.unparse(node.func)} takes {least} arguments, {len(node.args)} are given")
 
 
+def local_variable(code: ExpressionTranslator, kind: str, value: str) -> str:
+    """A variable of the function, with its first value."""
+    name = code.name()
+    code.entry.append(f"  {name} = alloca {kind}")
+    code.lines.append(f"  store {kind} {value}, ptr {name}")
+    return name
+
+
 def row_of(code: ExpressionTranslator, matrix: str, row: str, number: int, kind: str = "float") -> str:
     """The address of a row of a matrix."""
     before = code.emit("i64", f"mul i64 {row}, {number}").text

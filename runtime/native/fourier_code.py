@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 
+from eagerjit.runtime.native.eights import local_variable
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value, real
 
 RADICES = (2, 3, 4, 5, 7)
@@ -120,8 +121,8 @@ def _loops(
     near = code.emit("i64", f"mul i64 {run}, {2 * HALF}").text
     beyond = code.emit("i64", f"mul i64 {near}, {radix - 1}").text
     other = code.emit("i64", f"sub i64 {HALF}, {swap}").text
-    x, y, factors = (_local(code, "ptr", start) for start in (source, to, roots))
-    group, left = _local(code, "i64", groups), _local(code, "i64", "0")
+    x, y, factors = (local_variable(code, "ptr", start) for start in (source, to, roots))
+    group, left = local_variable(code, "i64", groups), local_variable(code, "i64", "0")
     outer, inner, following, finished = (code.label() for _ in range(4))
     code.jump(outer)
     code.place(outer)
@@ -256,12 +257,6 @@ def _on_elements(code: ExpressionTranslator, node: ast.Call, addresses: int = 2)
     double = code.constant(node.args[0], "whether numbers are doubles")
     return _Vectors(code, double), [code.typed(a, "ptr").text for a in node.args[1 : 1 + addresses]]
 
-
-def _local(code: ExpressionTranslator, kind: str, start: str) -> str:
-    slot = code.name()
-    code.entry.append(f"  {slot} = alloca {kind}")
-    code.lines.append(f"  store {kind} {start}, ptr {slot}")
-    return slot
 
 
 def _count_down(code: ExpressionTranslator, counter: str, again: str, done: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from eagerjit.runtime.native.eights import count
+from eagerjit.runtime.native.eights import count, local_variable
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
 
 _SIDE = 16
@@ -31,8 +31,8 @@ def multiply_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
         offset = (tile // 2 * _SIDE * 2 * _SIDE + tile % 2 * _SIDE) * 4
         places.append(code.emit("ptr", f"getelementptr i8, ptr {c}, i64 {offset}").text)
     more, alone, again, body, done = (code.label() for _ in range(5))
-    runs = [_local(code, "ptr", start) for start in starts]
-    left = _local(code, "i64", blocks)
+    runs = [local_variable(code, "ptr", start) for start in starts]
+    left = local_variable(code, "i64", blocks)
     code.branch(code.emit("i1", f"icmp ne i64 {add}, 0"), more, alone)
     code.place(more)
     for tile, place in enumerate(places):
@@ -90,13 +90,6 @@ def _call(code: ExpressionTranslator, name: str, *arguments: str) -> None:
     code.declare(f"declare void @llvm.x86.{name}({types})")
     code.lines.append(f"  call void @llvm.x86.{name}({', '.join(arguments)})")
 
-
-def _local(code: ExpressionTranslator, kind: str, value: str) -> str:
-    """A variable of the function, with its first value."""
-    name = code.name()
-    code.entry.append(f"  {name} = alloca {kind}")
-    code.lines.append(f"  store {kind} {value}, ptr {name}")
-    return name
 
 
 def alternate_halves(code: ExpressionTranslator, node: ast.Call) -> Value:

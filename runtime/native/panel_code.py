@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from eagerjit.runtime.native.eights import local_variable
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
 
 _ARGUMENTS = "i64", "i64", "i64", "ptr", "ptr", "i64", "ptr", "i64", "i64"
@@ -44,8 +45,8 @@ def _tile(
 
     kind = f"<{LANES} x float>"
     code.declare(f"declare {kind} @llvm.fmuladd.v{LANES}f32({kind}, {kind}, {kind})")
-    sums = [[_local(code, kind, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
-    numbers, run, left = _local(code, "ptr", a), _local(code, "ptr", b), _local(code, "i64", k)
+    sums = [[local_variable(code, kind, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
+    numbers, run, left = local_variable(code, "ptr", a), local_variable(code, "ptr", b), local_variable(code, "i64", k)
     again, body, finished = code.label(), code.label(), code.label()
     code.jump(again)
     code.place(again)
@@ -91,11 +92,3 @@ def _tile(
                 code.lines.append(f"  store {kind} {total}, ptr {place}, align 4")
         code.jump(end)
     code.place(end)
-
-
-def _local(code: ExpressionTranslator, kind: str, value: str) -> str:
-    """A variable of the function, with its first value."""
-    name = code.name()
-    code.entry.append(f"  {name} = alloca {kind}")
-    code.lines.append(f"  store {kind} {value}, ptr {name}")
-    return name
