@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from fake_driver import FakeLibrary
-from machines import interpreted
+from machines import Machine, compile_for, interpreted, machine
 
 from eagerjit.cuda import execution
 from eagerjit.runtime.gpu.devices import Device, Platform, using
@@ -39,3 +39,15 @@ def cuda(library: FakeLibrary, platform: Platform) -> Iterator[Platform]:
         yield platform
     finally:
         execution.compile = before
+
+
+@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)])
+def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
+    """A device that tensors can lie on, fake or a GPU."""
+    with machine(request.param) as found:
+        before, execution.compile = execution.compile, compile_for(found)
+        try:
+            yield found
+            found.finish()
+        finally:
+            execution.compile = before

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from machines import Machine, compile_for, machine
 
 import eagerjit as ej
 from eagerjit import distributions, nn
-from eagerjit.cuda import execution
 from eagerjit.distributions import transforms
 
 Function = nn.functional
 VALUES = [0.3, -0.7, 1.1]
 
 
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)], autouse=True)
-def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machine(request.param) as found:
-        before, execution.compile = execution.compile, compile_for(found)
-        try:
-            yield found
-            found.finish()
-        finally:
-            execution.compile = before
+pytestmark = pytest.mark.usefixtures("target")
 
 
 def packed(x: Any) -> Any:

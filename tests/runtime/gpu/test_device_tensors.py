@@ -6,28 +6,18 @@ import copy
 import io
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from machines import Machine, compile_for, machine
+from machines import Machine
 
 import eagerjit as ej
 from eagerjit import nn
-from eagerjit.cuda import execution
 from eagerjit.utils.data import DataLoader, TensorDataset
 
-
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)], autouse=True)
-def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machine(request.param) as found:
-        before, execution.compile = execution.compile, compile_for(found)
-        try:
-            yield found
-            found.finish()
-        finally:
-            execution.compile = before
+pytestmark = pytest.mark.usefixtures("target")
 
 
 def ones(*shape: int) -> Any:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from machines import Machine, compile_for, machine
+from machines import Machine
 
 import eagerjit as ej
-from eagerjit.cuda import execution
 from eagerjit.runtime.gpu.checks import Checks
 
-
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)], autouse=True)
-def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machine(request.param) as found:
-        before, execution.compile = execution.compile, compile_for(found)
-        try:
-            yield found
-            found.finish()
-        finally:
-            execution.compile = before
+pytestmark = pytest.mark.usefixtures("target")
 
 
 def rows() -> tuple[Any, Any, Any]:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from machines import Machine, compile_for, machine
 
 import eagerjit as ej
 from eagerjit import nn
-from eagerjit.cuda import execution
 
 Function = nn.functional
 
 
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)], autouse=True)
-def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machine(request.param) as found:
-        before, execution.compile = execution.compile, compile_for(found)
-        try:
-            yield found
-            found.finish()
-        finally:
-            execution.compile = before
+pytestmark = pytest.mark.usefixtures("target")
 
 
 def filled(place: str, *shape: int, seed: int = 0, dtype: Any = ej.float32) -> Any:
