@@ -141,6 +141,15 @@ def compare(
             same(a.grad, b.grad, tolerance, f"gradient of input {index}")
 
 
+def result(function: Callable[[Any], Any], library: Any) -> Any:
+    """What a function gives with a library, as text, or the class of its error."""
+    try:
+        found = function(library)
+    except Exception as error:
+        return type(error)
+    return repr(found)
+
+
 def agree(call: Callable[[Any], Any]) -> None:
     """Assert that a call gives both libraries' results, or fails in both."""
     try:

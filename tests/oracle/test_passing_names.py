@@ -16,19 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from oracle import result
 
 import eagerjit as ej
 
 LIBRARIES = (ej, torch)
-
-
-def result(function: Callable[[Any], Any], library: Any) -> Any:
-    """What a function gives with a library, as text, or the class of its error."""
-    try:
-        found = function(library)
-    except Exception as error:
-        return type(error)
-    return repr(found)
 
 
 ANSWERS: dict[str, Callable[[Any], Any]] = {
