@@ -42,8 +42,8 @@ PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "-rfEs", "--tb=short", "-p", "no:ca
 
 
 def files() -> list[Path]:
-    """Those with such tests, and no others: they import what is not there."""
-    marked = re.compile(r"^@pytest\.mark\.gpu|marks=pytest\.mark\.gpu", re.MULTILINE)
+    """Those with such tests, which are marked or take a device, and no others: they import what is not there."""
+    marked = re.compile(r"^@pytest\.mark\.gpu|target: Machine|usefixtures\(\"tensors\"\)", re.MULTILINE)
     found = [path for path in (ROOT / "tests").rglob("test_*.py") if marked.search(path.read_text())]
     return sorted(found, key=lambda path: (path.name in LAST and LAST.index(path.name) + 1, path))
 

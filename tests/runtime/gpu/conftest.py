@@ -43,11 +43,17 @@ def cuda(library: FakeLibrary, platform: Platform) -> Iterator[Platform]:
 
 @pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)])
 def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    """A device that tensors can lie on, fake or a GPU."""
+    """A device, fake or a GPU. What is still queued at the end is done, and checked."""
     with machine(request.param) as found:
-        before, execution.compile = execution.compile, compile_for(found)
-        try:
-            yield found
-            found.finish()
-        finally:
-            execution.compile = before
+        yield found
+        found.finish()
+
+
+@pytest.fixture
+def tensors(target: Machine) -> Iterator[Machine]:
+    """A device that tensors can lie on, fake or a GPU."""
+    before, execution.compile = execution.compile, compile_for(target)
+    try:
+        yield target
+    finally:
+        execution.compile = before

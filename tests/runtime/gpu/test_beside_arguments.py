@@ -17,7 +17,7 @@ Function = nn.functional
 VALUES = [0.3, -0.7, 1.1]
 
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("tensors")
 
 
 def packed(x: Any) -> Any:

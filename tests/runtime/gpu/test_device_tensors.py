@@ -17,7 +17,7 @@ import eagerjit as ej
 from eagerjit import nn
 from eagerjit.utils.data import DataLoader, TensorDataset
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("tensors")
 
 
 def ones(*shape: int) -> Any:

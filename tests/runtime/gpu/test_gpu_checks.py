@@ -11,7 +11,7 @@ from machines import Machine
 import eagerjit as ej
 from eagerjit.runtime.gpu.checks import Checks
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("tensors")
 
 
 def rows() -> tuple[Any, Any, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_driver import FakeLibrary
-from machines import Machine, compile_for, interpreted, machine
+from machines import Machine, compile_for, interpreted
 
 import eagerjit as ej
 from eagerjit.compiled import gpu_kernels
@@ -22,13 +22,6 @@ from eagerjit.runtime.gpu.devices import using
 from eagerjit.runtime.gpu.errors import AcceleratorError
 from eagerjit.runtime.gpu.launch import Kernel, added
 from eagerjit.runtime.gpu.stream import current_stream
-
-
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)])
-def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machine(request.param) as found:
-        yield found
-        found.finish()
 
 
 def data(*shape: int, seed: int = 0) -> Any:

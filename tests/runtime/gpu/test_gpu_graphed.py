@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
-from machines import Machine, compile_for, machine
+from machines import Machine, compile_for
 
 import eagerjit as ej
 from eagerjit.cuda.execution import offloaded
@@ -16,13 +15,6 @@ from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.graphed import MOST_KINDS, GraphedExecutable
 from eagerjit.runtime.gpu.replay import MOST, Result
 from eagerjit.runtime.gpu.stream import current_stream
-
-
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)])
-def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machine(request.param) as found:
-        yield found
-        found.finish()
 
 
 def put(target: Machine, values: Any) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import F32, Machine, machine
+from machines import F32, Machine
 
 from eagerjit.runtime.gpu.errors import OutOfMemoryError
 from eagerjit.runtime.gpu.event import Event
@@ -28,13 +27,6 @@ from eagerjit.runtime.gpu.replay import GraphedCall
 from eagerjit.runtime.gpu.stream import current_stream, using_stream
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)])
-def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machine(request.param) as found:
-        yield found
-        found.finish()
 
 
 def put(target: Machine, values: np.ndarray) -> DeviceMemory:

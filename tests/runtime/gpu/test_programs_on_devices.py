@@ -15,7 +15,7 @@ from eagerjit import nn
 Function = nn.functional
 
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("tensors")
 
 
 def filled(place: str, *shape: int, seed: int = 0, dtype: Any = ej.float32) -> Any:
