@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 
 class Packet:
@@ -55,9 +55,12 @@ def _function(name: str) -> Any:
     raise NotImplementedError(f"eagerjit has no function for torch.ops.aten.{name}")
 
 
-def load_library(path: str) -> NoReturn:
-    """Raises OSError: operators compiled for PyTorch need PyTorch's own memory."""
-    raise OSError(f"eagerjit loads no compiled operators: {path}")
+def load_library(path: Any) -> None:
+    """The operators of a file compiled for PyTorch, where eagerjit has its own; OSError for other files."""
+    from eagerjit.standin.operators import load
+
+    if not load(path):
+        raise OSError(f"eagerjit loads no compiled operators: {path}")
 
 
 aten = Namespace()

@@ -65,7 +65,7 @@ def _later(factors: Any, dim: int) -> Any:
 
 def later_sums(factors: Any, terms: Any, dim: int) -> Any:
     """h[i] = factors[i+1] * h[i+1] + terms[i] along dim, from the last one on."""
-    return _recurrence_op.call(_later(factors, dim), terms.flip(dim), dim).flip(dim)
+    return linear_recurrence.call(_later(factors, dim), terms.flip(dim), dim).flip(dim)
 
 
 def _recurrence_terms(g: Any, out: Any, factors: Any, terms: Any, dim: int) -> Any:
@@ -83,7 +83,7 @@ def _before_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
 
 
 _before_op = Op("element_before", before_along, (_before_rule, None))
-_recurrence_op = Op("linear_recurrence", _recurrence, (_recurrence_factors, _recurrence_terms, None))
+linear_recurrence = Op("linear_recurrence", _recurrence, (_recurrence_factors, _recurrence_terms, None))
 RULES[searches.recurrence] = _recurrence_factors, _recurrence_terms
 
 
@@ -112,7 +112,7 @@ def _logcumsumexp_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
     sums, x = out.double(), input.double()
     level = sums.where(sums != -math.inf, 0.0)  # then all elements so far are -inf, whose slopes are 0
     factors = (_before_op.call(level, dim) - level).exp()
-    total = _recurrence_op.call(_later(factors, dim), g.double().flip(dim), dim).flip(dim)
+    total = linear_recurrence.call(_later(factors, dim), g.double().flip(dim), dim).flip(dim)
     return (total * (x - level).exp()).to(g.dtype)
 
 
