@@ -197,7 +197,7 @@ class Op:
             tracer.source = user_line()
         before, observation = mode.set_grad_mode(False), pause_observation()
         try:
-            result = self._computed(arguments)
+            result = tracer.result_of(self, arguments)
             mode.set_grad_mode(before)
             return noted(self, arguments, result) if self.differentiable and before else result
         finally:
@@ -301,7 +301,7 @@ class Op:
                     inputs.append(self._placeholder(tracer, i, a))
                     ends.append(tracer.n_leaves)
                 arguments_ = tracer.n_leaves
-                result = self._computed(tuple(inputs))
+                result = self.computed(tuple(inputs))
                 return finish(tracer, arguments_, [*result] if type(result) is tuple else [result], self.aliases)[0]
             except ValueAsked as asked:
                 asked.locate(ends)
@@ -309,7 +309,7 @@ class Op:
             finally:
                 mode.set_grad_mode(before)
 
-    def _computed(self, arguments: tuple[Any, ...]) -> Any:
+    def computed(self, arguments: tuple[Any, ...]) -> Any:
         """What the body gives, in memory of its own."""
         result = self.body(*arguments)
         return result if self.aliases or self.writes else own_memory(result, arguments)

@@ -212,6 +212,10 @@ class Tracer(Inputs, Examples):
         self._silent[id(tensor)] = tensor
         return tensor
 
+    def result_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
+        """What a call of an op gives, by recording its body."""
+        return op.computed(arguments)
+
     def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
         """Append one primitive. A misfit is the RuntimeError that the eager call raises."""
         try:

@@ -1,12 +1,14 @@
-"""What programs ask of `torch.onnx` in passing: nothing is ever exported, and asking for it says so."""
+"""Models as ONNX files, and what programs ask of `torch.onnx` in passing."""
 
 from __future__ import annotations
 
+import importlib
+import sys
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any
 
 __all__ = [
-    "OperatorExportTypes", "TrainingMode", "dynamo_export", "export", "is_in_onnx_export", "parse_args",
+    "ONNXProgram", "OperatorExportTypes", "TrainingMode", "dynamo_export", "export", "is_in_onnx_export", "parse_args",
     "register_custom_op_symbolic",
 ]  # fmt: skip
 
@@ -28,20 +30,17 @@ class OperatorExportTypes(Enum):
     ONNX_FALLTHROUGH = 3
 
 
-def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> NoReturn:
-    """Raises NotImplementedError: there is no exporter."""
-    raise NotImplementedError(
-        "torch.onnx.export: eagerjit writes no ONNX files; save the state with eagerjit.save, load it with PyTorch and "
-        "export it there"
-    )
-
-
-dynamo_export = _export = export
+def __getattr__(name: str) -> Any:
+    if name in ("export", "_export", "dynamo_export", "ONNXProgram"):
+        exporting = importlib.import_module("eagerjit.onnx.exporting")
+        return exporting.ONNXProgram if name == "ONNXProgram" else exporting.export
+    raise AttributeError(f"module 'eagerjit.onnx' has no attribute '{name}'")
 
 
 def is_in_onnx_export() -> bool:
-    """False."""
-    return False
+    """Whether `export` runs the model just now."""
+    exporting = sys.modules.get("eagerjit.onnx.exporting")
+    return exporting is not None and exporting.running.get()
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int, **options: Any) -> None:
