@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -77,7 +78,7 @@ def export(
         import onnx
     except ModuleNotFoundError:
         raise ModuleNotFoundError("torch.onnx.export needs the package onnx: pip install onnx", name="onnx") from None
-    positional, named = _arguments(args, kwargs)
+    model, positional, named = _on_host(model, *_arguments(args, kwargs))
     names = _input_names(positional, named, input_names)
     axes = _axes(names, positional, named, dynamic_axes, dynamic_shapes)
     wanted = USUAL if opset_version is None else opset_version
@@ -103,6 +104,16 @@ def _arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, 
     if kwargs is None and given and isinstance(given[-1], dict):
         return given[:-1], dict(given[-1])
     return given, dict(kwargs or {})
+
+
+def _on_host(model: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The model and its arguments, or copies of those that lie on a device."""
+    if isinstance(model, Module) and any(not x.is_cpu for x in (*model.parameters(), *model.buffers())):
+        model = copy.deepcopy(model).cpu()
+    leaves: list[Any] = []
+    structure = pytree.flatten((positional, named), leaves)
+    here = [x.cpu() if isinstance(x, Tensor) else x for x in leaves]
+    return model, *pytree.unflatten(structure, here)
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -317,5 +328,5 @@ class _Values:
 
     def _held(self, node: Node) -> str:
         tensor = self.found.held[node]
-        array = np.asarray(tensor.detach().cpu().numpy())
+        array = np.asarray(tensor.detach().numpy())
         return self.w.initializer(array, self.paths.get(id(tensor), "constant"))

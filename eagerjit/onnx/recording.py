@@ -90,7 +90,7 @@ def _example(tensor: Tensor, axes: Axes, times: int) -> Tensor:
 
     Sizes 0 and 1 would count as known.
     """
-    array = tensor.detach().cpu().numpy()
+    array = tensor.detach().numpy()
     for dim in axes:
         count = array.shape[dim]
         repeated = np.arange(max(count, 2) * times) % max(count, 1)

@@ -23,16 +23,18 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     with no_grad():
         order = scores.argsort(dim=0, descending=True, stable=True)
         boxes = dets.take_rows(order)
-        kept = boxes[:0]
+        kept: list[Tensor] = []
         numbers = [order[:0]]
         for block, places in zip(boxes.split(_BLOCK), order.split(_BLOCK), strict=True):
-            free = ~_overlaps.call(block, kept, iou_threshold).any(1)
+            free = block.new_ones(block.shape[0], dtype=dtypes.bool_)
+            for others in kept:
+                free = free & ~_overlaps.call(block, others, iou_threshold).any(1)
             better = _overlaps.call(block, block, iou_threshold).tril(-1)
             chosen, before = free, None
             # What the first k boxes' better ones leave of them is settled after k rounds, and mostly after a few.
             while before is None or not bool((chosen == before).all()):
                 chosen, before = free & ~(better & chosen).any(1), chosen
-            kept = cat((kept, block[chosen]))
+            kept.append(block[chosen])
             numbers.append(places[chosen])
         return cat(numbers)
 

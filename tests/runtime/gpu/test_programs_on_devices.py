@@ -149,3 +149,44 @@ def test_numbers_are_the_cpus(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     for a, b in zip(found, expected, strict=True):
         assert a.dtype is b.dtype and a.shape == b.shape
         assert np.allclose(a.detach().double().cpu().numpy(), b.detach().double().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_models_on_a_device_are_exported() -> None:
+    pytest.importorskip("onnx")
+    model, x = ej.nn.Sequential(ej.nn.Linear(3, 2), ej.nn.BatchNorm1d(2)).to("cuda"), ej.rand(4, 3, device="cuda")
+    found = ej.onnx.export(model, x).model_proto.graph
+    assert [node.op_type for node in found.node] == ["Gemm", "BatchNormalization", "Identity"]
+    assert model[0].weight.is_cuda and model.training
+
+
+def test_operators_of_packages() -> None:
+    """torchvision's and torchaudio's, which lie here."""
+    for file in ("torchvision/_C.so", "torchaudio/lib/libtorchaudio.so"):
+        ej.ops.load_library(file)
+    vision, audio = ej.ops.torchvision, ej.ops.torchaudio
+    corner = np.random.default_rng(0).random((20, 2)) * 8
+    boxes = ej.tensor(np.concatenate([corner, corner + 3], 1), dtype=ej.float32)
+    rois = ej.cat([ej.zeros(20, 1), boxes], 1)
+    x, scores = filled("cpu", 1, 4, 9, 9), ej.arange(20.0)
+    offset, weight = filled("cpu", 1, 18, 9, 9, seed=1), filled("cpu", 2, 4, 3, 3, seed=2)
+
+    def results(place: str) -> list[Any]:
+        def here(t: Any) -> Any:
+            return t.to(place)
+
+        padded = ej.zeros(1, 2, 302, device=place)
+        audio._lfilter_core_loop(
+            filled(place, 1, 2, 300), ej.tensor([[0.1, -0.5, 1.0], [0.2, 0.1, 1.0]], device=place), padded
+        )
+        return [
+            vision.nms(here(boxes), here(scores), 0.3), vision.roi_align(here(x), here(rois), 0.9, 2, 2, -1, True),
+            vision.roi_pool(here(x), here(rois), 0.9, 2, 2)[0], vision.ps_roi_pool(here(x), here(rois), 0.9, 2, 2)[0],
+            vision.deform_conv2d(
+                here(x), here(weight), here(offset), ej.zeros(1, 1, device=place), ej.zeros(2, device=place),
+                1, 1, 1, 1, 1, 1, 1, 1, False,
+            ), padded,
+        ]  # fmt: skip
+
+    for found, expected in zip(results("cuda"), results("cpu"), strict=True):
+        assert found.is_cuda
+        np.testing.assert_allclose(found.cpu().numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
