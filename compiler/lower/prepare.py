@@ -33,7 +33,8 @@ def watched(node: Node) -> Node:
 
 def prepared(trace: Trace, narrow: bool = False) -> Trace:
     """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
-    needed = (_is_copy(n) or _is_empty(n) or _reads_in_order(n) or _is_slender(n) for n in trace.graph.nodes)
+    wanted = (_is_copy, _is_empty, _reads_in_order, _is_slender, _is_outer)
+    needed = (any(is_wanted(n) for is_wanted in wanted) for n in trace.graph.nodes)
     if not narrow and not trace.checks and not any(needed):
         return trace
     replaced: dict[Node, Node] = {}
@@ -59,6 +60,8 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += with_turned_factors(_narrowed(current), trace.hints)
         elif _is_slender(current):
             nodes += _summed(current)
+        elif _is_outer(current):
+            nodes.append(_made(elementwise.mul, current.inputs, current.source))
         elif narrow and current.op in RESULT:
             current = _narrowed(current)
             nodes += list(with_last_channels(current, trace.hints)) or _contiguous(current, {})
@@ -175,6 +178,11 @@ def _summed(node: Node) -> Iterator[Node]:
     shaped = _made(views.reshape, (sums,), node.source, shape=node.shape)
     yield from (turned, *wide, products, sums, shaped)
     yield _made(elementwise.cast, (shaped,), node.source, dtype=node.dtype)
+
+
+def _is_outer(node: Node) -> bool:
+    """Whether this is a product of columns with rows: each element is the product of two numbers."""
+    return node.op is linear.matmul and node.inputs[0].shape[-1] == 1 and not node.dtype.is_complex
 
 
 def _made(op: Primitive, inputs: tuple[Node, ...], source: str, **attributes: Any) -> Node:

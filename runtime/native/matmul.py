@@ -74,6 +74,8 @@ C_SCRATCH_BYTES = 176
 WAY = 184  # how tiles are multiplied
 JOB_BYTES = 192
 
+TO_BEGIN = 2  # multiplications that end in the time that it takes to store an element
+
 BY_BLAS, IN_PANELS, IN_PAIRS = range(3)
 
 
@@ -145,7 +147,7 @@ def matmul(
     store_i64(job, WAY, _way(dtype, m, n, k, b_row))
     tiles = batches * _choose_tiles(job, batches)
     scratch_bytes = _plan_packing(job)
-    if is_worth_threads(batches * m * n * k // (PER_OPERATION * _speed(job))):
+    if is_worth_threads(batches * m * n * (k + TO_BEGIN) // (PER_OPERATION * _speed(job))):
         return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes, 1)
     return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
 
