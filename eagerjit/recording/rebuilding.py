@@ -99,7 +99,7 @@ class Flattening:
             return kind, None, tuple([self.flatten(v) for v in value])
         if kind in (dict, OrderedDict, Counter):
             self.plain = self.plain and kind is dict
-            keys, records = self._keys(value)
+            keys, records = self._keys(value, kind)
             return kind, keys, tuple([*records, *map(self.flatten, value.values())])
         if kind in (defaultdict, deque) and not self.journal.is_fresh(getattr(value, "default_factory", None)):
             self.plain = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -76,6 +76,12 @@ class _Retelling(Observer):
         instead = self.told.items(value)
         if instead is not value:
             frames.replace(frame, depth, instead)
+
+    def _note_got(self, function: Any, args: tuple[Any, ...]) -> None:
+        """What a plain call reads is its own affair."""
+
+    def _note_all(self, values: Iterable[Any]) -> None:
+        """What a plain call reads is its own affair."""
 
     def search(self, frame: FrameType, _: None) -> None:
         """Something is looked for in a value."""

@@ -737,6 +737,22 @@ def a_dataclass_with_more_than_its_fields(jit):
         yield result, same is sample, sample, list(vars(sample))
 
 
+@case(versions=1)
+def an_ordered_dictionary_in_another_order(jit):
+    kept = {}
+
+    @jit
+    def f(x):
+        made = OrderedDict(a=x * 2, b=x + 1, c=x.sum())
+        made.move_to_end("a")
+        made.move_to_end("c", last=False)
+        kept["made"] = made
+        return OrderedDict(made)
+
+    for i in range(3):
+        yield f(ones(2) * i), kept
+
+
 class Output(OrderedDict):
     """As libraries of models return their results: items that are attributes too, and positions."""
 

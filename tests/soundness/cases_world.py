@@ -299,6 +299,21 @@ def draws_before_what_cannot_be_compiled(jit):
         yield f(ones(2)), random.random(), np.random.rand()
 
 
+@case(outcome=FELL_BACK)
+def attributes_asked_for_before_what_cannot_be_compiled(jit):
+    def scale(x, *factors):
+        return x * sum(factors)
+
+    def f(x):
+        y = getattr(random, "random")() * x  # noqa: B009
+        y = scale(y, *[1.0, getattr(scale, "factor", 2.0)])
+        return y, float(x.numpy().sum()), random.random()
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2)), random.random()
+
+
 @case
 def numbers_drawn_by_another_function(jit):
     draw = random.random
