@@ -19,9 +19,11 @@ from eagerjit.compiler.matching import matches
 from eagerjit.compiler.partition import GradientTrace, gradient_trace, saved_values, with_siblings
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
+from eagerjit.recording.given_memory import leaves_given
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.execute import MISS
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.slots import Places
 
 Again = Callable[["Backward", Sequence[Any]], AbstractContextManager[tuple[Tracer, list[Any]]]]
@@ -184,11 +186,16 @@ def compile_call(
     targets = leaves_with_gradients(tracer)
     incoming = [cotangent(tracer, results[i]) for i in roots]
     walked = walk(tracer, [results[i] for i in roots], incoming, targets, results)
+    given = leaves_given(tracer)
+    if any(saved.leaf in given and saved.is_read() for saved in walked.saved):
+        # The plain call's gradient reads what it shows by then, which may be other memory once more.
+        raise TraceBreak("a tensor was given other memory, and a gradient reads it", tracer.begins)
     joint = _Joint(
         describe(tracer, n_arguments, [*results, *walked.gradients, *walked.totals], **conditions),
         len(results),
         walked.summary(),
         _places(tracer, n_arguments),
+        given,
         frozenset(targets),
     )
     made = [results[i] for i in roots]
@@ -221,7 +228,8 @@ def _compile_both(
     computed = with_siblings(trace.graph, ancestors([*given, *numbers, *_unused_checks(trace.graph)]))
     bindings = joint.bindings()
     written = {leaf for leaf, _ in trace.writes}
-    kept = saved_values(computed, nodes, {n for n, b in bindings.items() if b.leaf in written})
+    changed = written | joint.given
+    kept = saved_values(computed, nodes, {n for n, b in bindings.items() if b.leaf in changed})
     measured = [trace.questions[position].node for position in trace.measured().values()]
     kept += [node for node in measured if node not in (*kept, *bindings)]
     trace.graph = Graph(
@@ -236,7 +244,7 @@ def _compile_both(
     needed = ancestors([outputs[i].node for i in backward.roots])  # type: ignore[union-attr]
     reached = [b.leaf for n, b in bindings.items() if n in needed]
     backward.written = Places(joint.where[leaf] for leaf in written)
-    if not written.isdisjoint(reached):
+    if not changed.isdisjoint(reached):
         backward.changes = "tensors that its results depend on"
     backward.leaves = list(dict.fromkeys([*joint.summary.targets, *reached]))  # type: ignore[list-item]  # keys are leaves
     backward.tensors = Places(joint.where[leaf] for leaf in backward.leaves)
@@ -307,13 +315,15 @@ def _joint_again(
     """A second recording of a call with gradients; other tensors may lie now where the call found these."""
     n_arguments = len(tracer.arguments or ())
     trace = describe(tracer, n_arguments, [*results, *gradients], **backward.conditions)
-    return _Joint(trace, len(results), walked.summary(), _places(tracer, n_arguments) | backward.where)
+    return _Joint(trace, len(results), walked.summary(), _places(tracer, n_arguments) | backward.where,
+                  leaves_given(tracer))  # fmt: skip
 
 
 @dataclass
 class _Joint:
     """A recorded call with gradients: its trace, how many of its results are the call's, and what the rest are.
 
+    given           the leaves that show other memory when the call has ended
     differentiated  the leaves that require a gradient
     on_host         which of the gradients lie on the host, once `simplify` has run
     """
@@ -322,6 +332,7 @@ class _Joint:
     n_results: int
     summary: Summary
     where: dict[int, Any]
+    given: frozenset[int]
     differentiated: frozenset[Hashable] = frozenset()
     on_host: list[bool] = field(default_factory=list)
 
@@ -339,7 +350,7 @@ class _Joint:
     def part(self, received: list[Node], nodes: list[Node], kept: list[Node], positions: list[int]) -> Part:
         """The gradients, cut out as programs of their own that are given `kept`, values of the call."""
         trace, summary, bindings = self.trace, self.summary, self.bindings()
-        written = {leaf for leaf, _ in trace.writes}
+        changed = {leaf for leaf, _ in trace.writes} | self.given
         count, begun = len(summary.targets), len(received) - len(summary.repeated)
         starts = dict(zip(summary.repeated, received[begun:], strict=True))
 
@@ -348,7 +359,7 @@ class _Joint:
             wanted, on_host = [nodes[i] for i in chosen], [self.on_host[i] for i in chosen]
             taken = [*received[:begun], *(starts[key] for key in summed)]
             found = gradient_trace(trace, taken, kept, wanted, bindings, on_host)
-            if written & set(found.read) or any(i not in self.where for i in found.numbers):
+            if changed & set(found.read) or any(i not in self.where for i in found.numbers):
                 raise RuntimeError(f"{trace.graph.name}: this gradient needs values that the call has overwritten")
             return Cut(found, positions, self.where)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from eagerjit.autograd.node import first_freed
 from eagerjit.compiler.ir import Node
 from eagerjit.tensors.placement import device_of
 from eagerjit.tensors.tensor import Parameter, Tensor, View, new_tensor, share_storage, storage_of
@@ -60,14 +61,36 @@ def _hidden(tracer: Tracer, tensor: Tensor) -> Tensor:
     return hidden
 
 
+def note_writes(tracer: Tracer) -> None:
+    """Let calls count what is written to the memory that a tensor was given; what it had counts its own writes."""
+    counted = {id(storage_of(tensor)) for tensor in tracer.written.values()}
+    for tensor, _ in tracer.replaced.values():
+        writes = tracer.times_noticed(tensor)
+        if writes and type(tensor._data) is not Node and id(storage_of(tensor)) not in counted:
+            counted.add(id(storage_of(tensor)))
+            tracer.journal.call(_count, (tensor, writes), {}, tracer.begins)
+
+
+def _count(tensor: Tensor, writes: int) -> None:
+    storage_of(tensor).version += writes
+
+
+def leaves_given(tracer: Tracer) -> frozenset[int]:
+    """The leaves that show other memory when the call has ended."""
+    return frozenset(tracer.leaf_of[id(t)] for t, _ in tracer.replaced.values() if type(t._data) is not Node)
+
+
 def check(tracer: Tracer, results: Sequence[Any]) -> None:
-    """Refuse results that share memory by way of such a tensor, and those with gradients, which would read it."""
+    """Refuse results that share memory by way of such a tensor, and gradients that would find it in another's."""
     if not tracer.replaced:
         return
+    made = [r for r in results if isinstance(r, Tensor) and type(r._data) is Node]
+    if any(r._node is not None and first_freed(r._node) is None for r in made):
+        if any(type(tracer.memory_of(t)._data) is not Node for t, _ in tracer.replaced.values()):
+            reason = "a tensor was given memory that the call found, and a result has a gradient"
+            raise TraceBreak(reason, tracer.begins)
     roots: dict[int, int] = {}
-    for result in (r for r in results if isinstance(r, Tensor) and type(r._data) is Node):
-        if result._requires_grad:
-            raise TraceBreak("a tensor was given other memory, and a result has a gradient", tracer.begins)
+    for result in made:
         if tracer.views_hidden(result):
             raise TraceBreak("a tensor was given other memory, and a result is a view of what it had", tracer.begins)
         root = tracer.memory_of(result)

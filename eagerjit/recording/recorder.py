@@ -183,6 +183,7 @@ class Recording:
                 result = self._call(*call)
             if tracer.broken is not None:
                 raise tracer.broken
+            given_memory.note_writes(tracer)
             journal.finished()
             journal.snapshots.renew_all()
             tracer.host.check()

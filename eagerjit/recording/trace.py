@@ -259,7 +259,9 @@ class Tracer(Inputs, Examples):
     def write(self, tensor: Tensor, node: Node, noticed: bool = True) -> None:
         """Make `node` the tensor's value from here on; views and their base follow."""
         if id(tensor) in self.replaced:
-            raise TraceBreak("a tensor that was given other memory is written", user_line())
+            if noticed:
+                self._count_write(tensor)
+            return self.write(self.replaced[id(tensor)][1], node, noticed=False)
         # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
         node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
         view = tensor._view
@@ -275,18 +277,25 @@ class Tracer(Inputs, Examples):
             self.write(view.base, view.write(self, self.value(view.base), node), noticed)
         else:
             self._writes[id(tensor)] = self._writes.get(id(tensor), 0) + 1
-            storage = storage_of(tensor)
-            counts = self._versions.setdefault(id(storage), [storage, 0])
             if noticed:
-                counts[1] += 1
-                storage.version += 1
-                storage.source = here()
+                self._count_write(tensor)
             if type(tensor._data) is not Node:
                 check_writable(tensor._data)
                 self.written[id(tensor)] = tensor
         if type(tensor._data) is Node and known is tensor._data:
             tensor._data = node
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
+
+    def _count_write(self, tensor: Tensor) -> None:
+        """Let the versions that gradients compare notice a write."""
+        storage = storage_of(tensor)
+        self._versions.setdefault(id(storage), [storage, 0])[1] += 1
+        storage.version += 1
+        storage.source = here()
+
+    def times_noticed(self, tensor: Tensor) -> int:
+        """How many writes the versions of a tensor have noticed in this trace."""
+        return 0 if tensor._storage is None else self._versions.get(id(tensor._storage), (None, 0))[1]
 
     # -- gradients ----------------------------------------------------------------------------------------------------
 
@@ -338,7 +347,7 @@ class Tracer(Inputs, Examples):
         out = []
         for tensor in self.written.values():
             storage = storage_of(tensor)
-            out.append(0 if id(storage) in counted else self._versions[id(storage)][1])
+            out.append(0 if id(storage) in counted else self.times_noticed(tensor))
             counted.add(id(storage))
         return out
 
