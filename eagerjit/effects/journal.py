@@ -16,6 +16,7 @@ from eagerjit.effects.clocks import Readings
 from eagerjit.effects.context_variables import ContextVariables
 from eagerjit.effects.lru_cached_calls import Memoized
 from eagerjit.effects.presence import tie_presence
+from eagerjit.effects.unseen import is_read_unseen
 from eagerjit.guards.comparing import is_pythons
 from eagerjit.guards.dictionary_items import Keyed
 from eagerjit.guards.reads import Reads
@@ -71,6 +72,7 @@ class Journal(Ages, Reads):
         self.arrays: dict[tuple[int, Any], Any] = {}
         self.array_inputs: set[int] = set()
         self.written: dict[tuple[int, Any], str] = {}
+        self.unseen: dict[tuple[int, Any], Slot] = {}  # what the library may have read before
         self.clocks = Readings()
         self.world: Any = None  # the questions that the function asks
         self.variables = ContextVariables(self)
@@ -193,8 +195,7 @@ class Journal(Ages, Reads):
 
     def load(self, holder: Any, key: Any, kind: str) -> int:
         """A leaf that the compiled function finds there."""
-        tracer = self.tracer
-        leaf = tracer.new_leaf()
+        leaf = (tracer := self.tracer).new_leaf()
         if kind == "cell":
             tracer.load(leaf, Op.LOAD_CELL, tracer.object(holder))
             return leaf
@@ -220,9 +221,10 @@ class Journal(Ages, Reads):
         self.save(holder, key, kind, value is ABSENT)
         if value is not ABSENT and value is self.arrays.get((id(holder), key), ABSENT):
             return  # what `array += 1` assigns is there already
-        if self.is_read_whole(holder) and (id(holder), key) not in self.written:
-            self.read_first.add((id(holder), key))
-        self.written.setdefault((id(holder), key), source)
+        slot = id(holder), key
+        if slot not in self.written and (self.is_read_whole(holder) or is_read_unseen(self, holder, key, kind)):
+            self.read_first.add(slot)
+        self.written.setdefault(slot, source)
         if value is ABSENT:
             self.operations.append(Operation(DELETE[kind], holder, (given,), source))
         else:

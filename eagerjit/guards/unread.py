@@ -30,7 +30,12 @@ def unread(owners: Iterable[Any], journal: Journal, varying: Varying) -> set[tup
         varies = {(place, name) for name, value in vars(module).items() if _varies(varying, (place, name), value)}
         if place not in whole and (place, "__dict__") not in journal.objects_read:
             found |= varies - journal.objects_read.keys()
-    return {(place, name) for place, name in found if name not in _names_in_library(len(sys.modules))}
+    return {(place, name) for place, name in found if not is_in_library(name)}
+
+
+def is_in_library(name: str) -> bool:
+    """Whether code about Modules has a name in it, so that it may read attributes that are called so."""
+    return name in _names_in_library(len(sys.modules))
 
 
 def _varies(varying: Varying, slot: tuple[int, str], value: Any) -> bool:

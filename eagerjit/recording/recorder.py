@@ -22,6 +22,7 @@ from eagerjit.compiler.signature import SameGuard
 from eagerjit.effects.clocks import Readings
 from eagerjit.effects.journal import Journal, Operation
 from eagerjit.effects.modes_left import modes_kept
+from eagerjit.effects.unseen import open_unseen
 from eagerjit.effects.world import Heard, Inquiry, Rehearsed
 from eagerjit.effects.world_recording import answers_of
 from eagerjit.guards.comparing import Hooks, Unchanged, has_state, unchanged_partials
@@ -109,6 +110,7 @@ class Recording:
                     compile = self._traced(tracer, structure, leaves, varying, heard)
                     self.known.learn(varying)
                     self.known.slots |= self.replaced
+                    self.known.unseen |= tracer.journal.unseen
                     tracer.arguments = None
                     check_leaks(tracer)
                 break
@@ -178,6 +180,7 @@ class Recording:
         journal.checks += tracer.checks + unchanged_partials(self.function)
         journal.paths = paths_of(call)
         journal.world.open(*world)
+        open_unseen(journal, varying)
         try:
             with modes_kept(journal, self.where()), observer:
                 result = self._call(*call)
@@ -261,6 +264,7 @@ class Recording:
         guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
         kept_calls = tracer.journal.memoized.calls
         before: list[Any] = [*([call_results.RequireGradients(flags)] if flags else []), *related]
+        before += call_results.parameters(results)
         after: list[Any] = [call_results.KeepGradients(own, kept)] if own or kept else []
         after += call_results.required(results, self.where())
 

@@ -13,7 +13,7 @@ from eagerjit.compiler.signature import IntLeaf, TensorLeaf
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
-from eagerjit.tensors.tensor import Tensor, View, share_storage, storage_of
+from eagerjit.tensors.tensor import Parameter, Tensor, View, share_storage, storage_of
 from eagerjit.watching.observation import NotYet, TraceBreak
 from eagerjit.watching.slots import Slot, value_at
 
@@ -35,7 +35,7 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     views: dict[int, int] = {}
     known = set(map(id, results))
     for result in filter(is_traced, results):
-        if type(result) is not Tensor:
+        if type(result) not in (Tensor, Parameter):
             where = result._data.source or tracer.begins
             raise NotYet(f"a {type(result).__name__} made of a traced tensor outlives the call", where)
         base, _ = _base(tracer, result, known)
@@ -82,6 +82,12 @@ def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
     return sorted(out, key=lambda effect: isinstance(effect, _Related))
 
 
+def parameters(results: Sequence[Any]) -> list[Finish]:
+    """What makes results Parameters that were such in the recording."""
+    found = [i for i, r in enumerate(results) if is_traced(r) and type(r) is Parameter]
+    return [_MakeParameters(found)] if found else []
+
+
 def origins(tracer: Tracer) -> dict[str, tuple[Any, int]]:
     """Where a call finds the sizes and ints that are symbols: (place, dimension or -1); see `value_at`."""
     known: dict[str, tuple[Any, int]] = {}
@@ -121,6 +127,17 @@ class _Written:
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
         storage_of(flat[self.index]).version = self.version
+
+
+@dataclass
+class _MakeParameters:
+    """Makes results Parameters."""
+
+    results: list[int]
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        for index in self.results:
+            flat[index].__class__ = Parameter
 
 
 @dataclass
@@ -246,8 +263,9 @@ def required(results: list[Any], place: Any) -> list[Any]:
     Raises TraceBreak where gradients of other results flow to such a leaf.
     """
     leaves = [i for i, r in enumerate(results) if is_traced(r) and r._requires_grad and r._node is None]
-    if any(is_reached(results[i], results) for i in leaves):
-        raise TraceBreak("it returns a tensor made to require gradients along with what depends on it", place)
+    if reached := [results[i] for i in leaves if is_reached(results[i], results)]:
+        reason = "it returns a tensor made to require gradients along with what depends on it"
+        raise NotYet(reason, reached[0]._data.source or place)
     return [RequireResults(leaves)] if leaves else []
 
 

@@ -206,8 +206,9 @@ class Tracer(Inputs, Examples):
         """Whether a tensor was made by `silence`."""
         return id(tensor) in self._silent
 
-    def silence(self, tensor: Tensor) -> Tensor:
+    def silence(self, tensor: Tensor, kind: type = Tensor) -> Any:
         """Let writes through this view of another tensor go unnoticed by the versions that gradients compare."""
+        tensor.__class__ = kind
         tensor._storage = Storage()
         self._silent[id(tensor)] = tensor
         return tensor

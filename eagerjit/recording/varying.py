@@ -14,6 +14,7 @@ from eagerjit.recording.arrays import LARGE
 from eagerjit.runtime.binding import same_value
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.slots import Slot
 
 _MOST_ENTRIES = 8
 
@@ -36,6 +37,7 @@ class Known:
     slots       where what changes is kept (attributes, globals, closure cells): numbers, tensors, containers are inputs
     left        those of the slots whose containers are no inputs all the same
     forms       what containers found in slots look like
+    unseen      where the library reads, unseen, what the function assigns afterwards
     seen        the numbers and containers that recordings have read; None: nothing new is to be found out
     arrays      the arrays that the function writes, by their ids: inputs, wherever it reads them
     entries     what functions that keep their results have kept, by function and arguments
@@ -43,6 +45,7 @@ class Known:
 
     slots: set[tuple[int, Any]] = field(default_factory=set)
     left: set[tuple[int, Any]] = field(default_factory=set)
+    unseen: dict[tuple[int, Any], Slot] = field(default_factory=dict)
     forms: dict[tuple[int, Any], set[Any]] = field(default_factory=dict)
     seen: dict[tuple[int, Any], Any] | None = field(default_factory=dict)
     arrays: set[int] = field(default_factory=set)
@@ -69,6 +72,7 @@ class Varying:
     def __init__(self, functions: bool = False, known: Known | None = None):
         known = Known(seen=None) if known is None else known
         self.functions, self.slots, self.left = functions, set(known.slots), set(known.left)
+        self.unseen = dict(known.unseen)
         self.forms, self.seen, self.arrays, self.entries = known.forms, known.seen, set(known.arrays), known.entries
         self.is_outside: Callable[[Any, Any], bool] = unknown
 
@@ -106,4 +110,4 @@ class Varying:
 
     def settled(self) -> Varying:
         """The same for another recording of the same call."""
-        return Varying(self.functions, Known(set(self.slots), set(self.left), {}, None, set(self.arrays)))
+        return Varying(self.functions, Known(self.slots, self.left, self.unseen, {}, None, self.arrays))

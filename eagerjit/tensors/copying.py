@@ -90,7 +90,11 @@ def _part(self: Tensor, array: np.ndarray, root: Tensor, whole: Tensor) -> Tenso
 
 def shallow_copy(self: Tensor) -> Tensor:
     """copy.copy: another tensor over the same memory."""
-    made = views.detach(self) if type(self) is Tensor else new_tensor(self._data, type(self))
+    if type(self) is Tensor or state.tracer is not None:
+        made = views.detach(self)
+        made.__class__ = type(self)
+    else:
+        made = new_tensor(self._data, type(self))
     made._storage = storage_of(self)
     made._requires_grad = self._requires_grad
     made.__dict__.update(self.__dict__)

@@ -9,7 +9,7 @@ import numpy as np
 from eagerjit.devices import CPU
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.state import Defaults
+from eagerjit.state import Defaults, state
 from eagerjit.tensors import creation
 from eagerjit.tensors.creation import sizes_of
 from eagerjit.tensors.elements import is_sequence, to_array
@@ -128,6 +128,8 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     if kwargs:
         raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if cls is not Tensor and state.tracer is not None:
+            return state.tracer.silence(args[0].detach(), cls)
         if cls is not Tensor:
             return new_tensor(args[0]._data, cls)
         return args[0].detach() if type(args[0]) in (Tensor, Parameter) else args[0].detach().as_subclass(Tensor)

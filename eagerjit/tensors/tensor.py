@@ -284,8 +284,10 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
             made: Any = data.detach().requires_grad_(requires_grad)
             made._is_param = True
             return made
-        array = np.empty(0, np.float32) if data is None else data._data
-        parameter = new_tensor(array, cls)
+        if data is not None and state.tracer is not None:
+            parameter = state.tracer.silence(data.detach(), cls)
+        else:
+            parameter = new_tensor(np.empty(0, np.float32) if data is None else data._data, cls)
         if requires_grad and data is not None and not data.dtype.is_differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         parameter._requires_grad = bool(requires_grad)
@@ -395,6 +397,4 @@ def storage_of(tensor: Tensor) -> Storage:
 
 def share_storage(view: Tensor, base: Tensor) -> None:
     """Let a view count the same in-place writes as its base."""
-    if base._storage is None:
-        base._storage = Storage()
-    view._storage = base._storage
+    view._storage = storage_of(base)

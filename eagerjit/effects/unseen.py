@@ -1,0 +1,48 @@
+"""Attributes of Modules that code of the library may have read, unseen, before the function assigns them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.guards.comparing import has_state
+from eagerjit.guards.epochs import Table
+from eagerjit.guards.unread import is_in_library
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import is_internal
+from eagerjit.watching.slots import ABSENT, Slot
+
+if TYPE_CHECKING:
+    from eagerjit.effects.journal import Journal
+    from eagerjit.recording.varying import Varying
+
+
+def is_read_unseen(journal: Journal, holder: Any, key: Any, kind: str) -> bool:
+    """Whether the library may have read what is about to be assigned: the next call reads what this one leaves there.
+
+    Of tensors the recording knows whether they were read. Other attributes only the library's own layers read.
+    """
+    of_module = isinstance(holder, Table) or (kind == "attribute" and has_state(holder))
+    if not of_module or (id(holder), key) in journal.inputs:
+        return False
+    slot = Slot(holder, key, kind)
+    held = slot.read()
+    if isinstance(held, Tensor):
+        found = id(held) in journal.tracer.leaf_of
+    else:
+        found = held is not ABSENT and is_in_library(key) and _is_layer(holder)
+    if found:
+        journal.unseen[id(holder), key] = slot
+    return found
+
+
+def _is_layer(module: Any) -> bool:
+    """Whether code of the library computes what a module does, or a part of it."""
+    forwards = [vars(kind)["forward"] for kind in type(module).__mro__ if "forward" in vars(kind)]
+    return any(is_internal(f.__code__) for f in forwards[:-1] if hasattr(f, "__code__"))
+
+
+def open_unseen(journal: Journal, varying: Varying) -> None:
+    """Make what earlier recordings have found to be read unseen, and replaced, inputs from the beginning."""
+    for slot in varying.unseen.values():
+        if (held := slot.read()) is not ABSENT:
+            journal.input(slot.holder, slot.key, held, slot.kind)
