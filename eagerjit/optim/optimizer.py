@@ -7,6 +7,7 @@ steps is a tensor, so steps never compile anew. Changes of structure start a new
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
+from contextlib import nullcontext
 from itertools import chain
 from typing import Any
 
@@ -103,7 +104,8 @@ class Optimizer:
         if thread.tracer is not None:
             if not all(isinstance(group, Group) for group in self.param_groups):
                 raise TraceBreak("an optimizer's options are in a dictionary that the program has made", user_line())
-            thread.tracer.owners.append(self)
+            if not self._is_made():
+                thread.tracer.owners.append(self)
         loss = None
         if closure is not None:
             with enable_grad():
@@ -119,9 +121,13 @@ class Optimizer:
                         refuse_differentiable(present)
                     self._prepare(group, [p for p, _ in present], [p for p, g in with_grad if g is None])
                     self._update_alike(group, present)
-        if thread.tracer is not None:
+        if thread.tracer is not None and not self._is_made():
             self._guard_contents(thread.tracer)
         return loss
+
+    def _is_made(self) -> bool:
+        """Whether a call that is recorded has made this optimizer: each call makes one, and its states, anew."""
+        return thread.tracer is not None and thread.tracer.is_made(self)
 
     def _guard_contents(self, tracer: Any) -> None:
         """Guard the lists, and dictionaries that the program has put here itself: nobody notes their changes."""
@@ -211,18 +217,18 @@ class Optimizer:
         leaving = [p for p in absent if p in self.state and id(self._kept(p).get("step")) in shared]
         if not fresh and not leaving:
             return
-        if any(type(p._data) is Node for p in fresh):
+        if not (made := self._is_made()) and any(type(p._data) is Node for p in fresh):
             raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
-        with untraced(), no_grad():
+        with nullcontext() if made else untraced(), no_grad():
             steps = {parameter.device: zeros((), dtype=dtypes.float32, device=parameter.device) for parameter in fresh}
             for parameter in fresh:
-                made, counts = self.new_state(group, parameter), self.counts_steps(group)
-                if made or counts:
+                begun, counts = self.new_state(group, parameter), self.counts_steps(group)
+                if begun or counts:
                     self.state[parameter] = Table()
                 if counts:
                     self._count(parameter, steps[parameter.device])
-                if made:
-                    self.state[parameter].update(made)
+                if begun:
+                    self.state[parameter].update(begun)
             for parameter in leaving:
                 self._count(parameter, self._kept(parameter)["step"].clone())
         mode.bump_epoch()

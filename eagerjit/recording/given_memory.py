@@ -27,7 +27,8 @@ def give(tracer: Tracer, tensor: Tensor, value: Tensor, detach: Callable[[Any], 
     source = user_line()
     if value._view is not None and value._view.base is tensor and value._view.op.name == "alias":
         return  # its own, as after `x.data += y`
-    plain = type(tensor) in (Tensor, Parameter) and tensor._view is None and tensor._node is None
+    whole = tensor._view is None or tracer.is_silent(tensor)
+    plain = type(tensor) in (Tensor, Parameter) and whole and tensor._node is None
     if tracer.journal is None or not plain or not _are_alike(tracer, tensor, value):
         raise TraceBreak("a tensor was given other memory", source)
     shown = tracer.silence(detach(value))
@@ -55,6 +56,8 @@ def _hidden(tracer: Tracer, tensor: Tensor) -> Tensor:
     if any(related._view.base is tensor for related in tracer.related()):
         raise TraceBreak("a tensor that others view was given other memory", user_line())
     hidden = tracer.wrap(node) if type(tensor._data) is Node else new_tensor(tensor._data)
+    if tensor._view is not None:
+        tracer.silence(hidden)._view = tensor._view
     storage_of(tensor)
     share_storage(hidden, tensor)
     tracer.hide(tensor, hidden)

@@ -29,6 +29,9 @@ class Inputs(Places, Numbers):
     needs_grad = False
     """Whether calls depend on which tensors require gradients."""
 
+    journal: Any = None
+    """What the recorded code does to objects; None where an operation is recorded alone."""
+
     def __init__(self) -> None:
         super().__init__()
         self.inputs: list[Node] = []
@@ -121,9 +124,16 @@ class Inputs(Places, Numbers):
         """An option of an optimizer's that is an "option" of one number or a "pair" of floats."""
         return self.item_number(options, key) if kind == "option" else self.item_pair(options, key)
 
+    def is_made(self, value: Any) -> bool:
+        """Whether the function has made an object in this call: the next call makes another one."""
+        return self.journal is not None and self.journal.is_fresh(value)
+
     def item_pair(self, options: Any, key: str) -> tuple[Any, Any]:
         """An option of an optimizer's that is two floats, which lie in a table of their own."""
-        return self.item_number(options.parts, f"{key}[0]"), self.item_number(options.parts, f"{key}[1]")
+        names = f"{key}[0]", f"{key}[1]"
+        if self.is_made(options):
+            return options.parts[names[0]], options.parts[names[1]]
+        return self.item_number(options.parts, names[0]), self.item_number(options.parts, names[1])
 
     def item_number(self, container: dict[str, Any], key: str) -> Any:
         """A Python float in a dictionary as an input of the compiled function; other values as they are, guarded."""
@@ -131,6 +141,8 @@ class Inputs(Places, Numbers):
         known = self._items.get((id(container), key))
         if known is not None:
             return known
+        if self.is_made(container):
+            return value
         holder, leaf = self.new_leaf(), self.new_leaf()
         self.load(holder, Op.LOAD_OBJECT, self.object(container))
         self.load(leaf, Op.LOAD_ITEM, holder, self.object(key))

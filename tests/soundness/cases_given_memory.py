@@ -354,6 +354,23 @@ def a_tensor_kept_that_shows_a_parameter(jit):
 
 
 @case(versions=1)
+def given_to_a_parameter_made_inside(jit):
+    @jit
+    def f(x):
+        base = x * 2
+        made = nn.Parameter(base, requires_grad=False)
+        row, shown = made[0], made.data
+        made.data = made.data + 1
+        row.mul_(3.0)
+        shown[1] = 7.0
+        made.add_(10.0)
+        return base * 1, made * 1, row * 1, shown * 1
+
+    for i in range(3):
+        yield f(ones(2, 3) * i)
+
+
+@case(versions=1)
 def adapters_merged_and_taken_out(jit):
     model, a, b = nn.Linear(3, 2), ones(1, 3) * 0.5, ones(2, 1)
 
