@@ -13,9 +13,10 @@ import numpy as np
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op
 from eagerjit.ops import index
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.state import state, untraced
-from eagerjit.tensors.creation import arange
+from eagerjit.tensors.creation import arange, tensor
 from eagerjit.tensors.placement import NOWHERE, array_at, named, store, wanted
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
@@ -38,6 +39,9 @@ class Generator:
         """Start the stream that belongs to a seed."""
         if isinstance(seed, str):
             raise RuntimeError("manual_seed expected a long, but got str")
+        if type(seed) is SymbolicInt:
+            self.state.copy_(tensor([seed, 0]))
+            return self
         number = int(seed)
         if not -(2**63) <= number < 2**64:
             raise ValueError(f"Overflow when unpacking long long: {number} is no seed of 64 bits")
@@ -178,6 +182,8 @@ default_generator = Generator()
 
 def manual_seed(seed: int) -> Generator:
     """Start the default streams, of the CPU and of all devices, that belong to a seed."""
+    if not _of_devices:
+        return default_generator.manual_seed(seed)
     number = int(seed)
     for generator in _of_devices.values():
         if generator.state._data.memory.device.platform.is_usable:  # a worker process has no use of its parent's

@@ -72,7 +72,7 @@ _HARMLESS = frozenset(
     "slice property staticmethod classmethod object bytes ord chr bin hex oct ascii complex print".split()
 )
 _SETTINGS = frozenset(
-    "set_default_dtype seed set_rng_state set_num_threads set_printoptions set_default_device "
+    "set_default_dtype seed set_num_threads set_printoptions set_default_device "
     "use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision set_default_tensor_type "
     "set_num_interop_threads set_warn_always".split()
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import eagerjit as torch
 from tests.soundness.framework import case
 
@@ -89,3 +91,52 @@ def dropout_backward(jit):
         x = torch.ones(6, requires_grad=True)
         f(x).backward()
         yield x.grad
+
+
+@case(versions=2)
+def seeds_that_are_arguments(jit):
+    @jit
+    def f(x, seed):
+        torch.manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed * 3 + 1)
+        return x + torch.rand(3), torch.randn(2, generator=generator)
+
+    for seed in (2, 3, 7, 2**40, -3, 2**61):
+        yield f(torch.zeros(3), seed), torch.rand(2), torch.initial_seed()
+
+
+@case(versions=1)
+def seeds_that_are_counted(jit):
+    counter = types.SimpleNamespace(seed=0)
+
+    @jit
+    def f(x):
+        with torch.random.fork_rng():
+            torch.manual_seed(counter.seed)
+            counter.seed += 1
+            drawn = torch.rand(3)
+        return drawn, torch.rand(3) + x
+
+    for _ in range(4):
+        yield f(torch.zeros(3)), counter.seed
+
+
+@case(versions=2)
+def states_of_generators_put_back(jit):
+    kept = {"state": torch.get_rng_state()}
+    generator = torch.Generator().manual_seed(1)
+
+    @jit
+    def f(x):
+        before, own = torch.get_rng_state(), generator.get_state()
+        first = torch.rand(3), torch.rand(3, generator=generator)
+        torch.set_rng_state(before)
+        generator.set_state(own)
+        again = torch.rand(3), torch.rand(3, generator=generator)
+        torch.set_rng_state(kept["state"])
+        last = torch.rand(3)
+        kept["state"] = torch.get_rng_state()
+        return first, again, last + x
+
+    for _ in range(4):
+        yield f(torch.zeros(3)), kept
