@@ -13,6 +13,7 @@ from eagerjit.compiler.signature import IntLeaf, TensorLeaf
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
+from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Parameter, Tensor, View, share_storage, storage_of
 from eagerjit.watching.observation import NotYet, TraceBreak
 from eagerjit.watching.slots import Slot, value_at
@@ -62,11 +63,14 @@ def _is_copied(tracer: Tracer, view: Tensor, base: Tensor) -> bool:
     return layout(tracer.place(view)).root is not layout(tracer.place(base)).root
 
 
-def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
-    """What makes results views of arguments, of outside tensors and of each other, and gives them their versions."""
+def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
+    """What makes results views of arguments, of outside tensors and of each other, and gives them their versions.
+
+    Sizes that the call measures and that such views are made with are added to the results.
+    """
     out: list[Finish] = []
     positions = {id(r): i for i, r in enumerate(results)}
-    for index, result in enumerate(results):
+    for index, result in enumerate(list(results)):
         if not is_traced(result):
             continue
         base, steps = _base(tracer, result, set(positions))
@@ -75,7 +79,8 @@ def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
             source = positions.get(id(base))
             leaf = -1 if source is not None else tracer.leaf_of[id(base)]
             outside = tracer.slots.get(leaf, base) if source is None else None
-            out.append(_Related(index, source, leaf, outside, steps, _origins(tracer, steps), copied))
+            found, measured = _origins(tracer, steps, results)
+            out.append(_Related(index, source, leaf, outside, steps, found, measured, copied))
         elif result._storage is not None and result._storage.version:
             out.append(_Written(index, result._storage.version))
     # A base has the versions of its writes before it shares them.
@@ -102,16 +107,23 @@ def origins(tracer: Tracer) -> dict[str, tuple[Any, int]]:
     return known
 
 
-def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[Any, int]]:
-    """Where a call finds the sizes that these views are made with."""
+def _origins(
+    tracer: Tracer, steps: list[View], results: list[Any]
+) -> tuple[dict[str, tuple[Any, int]], dict[str, int]]:
+    """Where a call finds the sizes that these views are made with, and which results those are that it measures."""
     known, needed = origins(tracer), set[str]()
     for step in steps:
         for x in _flat(step.arguments):
             if isinstance(x, SymbolicInt):
                 needed |= sizes.symbols(x.expression)
-    if not needed <= known.keys():
+    measured = dict[str, int]()
+    for asked in tracer.questions:
+        if (name := str(asked.size)) in needed - known.keys():
+            measured[name] = len(results)
+            results.append(tracer.wrap(asked.node))
+    if not needed <= known.keys() | measured.keys():
         raise TraceBreak("a view whose size depends on values is returned", tracer.begins)
-    return {name: known[name] for name in needed}
+    return {name: known[name] for name in needed & known.keys()}, measured
 
 
 def _flat(arguments: tuple[Any, ...]) -> list[Any]:
@@ -144,6 +156,7 @@ class _MakeParameters:
 class _Related:
     """A result that views another result (`source`), an argument (`leaf`) or an `outside` tensor, by these steps.
 
+    The sizes that these are made with lie at `origins`; those that the call measures are results.
     `copied`: compiled code has no such view, and gave a copy, in whose place the view comes.
     """
 
@@ -153,6 +166,7 @@ class _Related:
     outside: Tensor | Slot | None
     steps: list[View]
     origins: dict[str, tuple[Any, int]]
+    measured: dict[str, int]
     copied: bool
 
     def __post_init__(self) -> None:
@@ -164,6 +178,7 @@ class _Related:
         if self.source is None and self.leaf < len(arguments):
             base = arguments[self.leaf]
         values = {n: _number(value_at(place, arguments), axis) for n, (place, axis) in self.origins.items()}
+        values |= {name: host_array(flat[i]._data).item() for name, i in self.measured.items()}
         result = flat[self.index]
         share_storage(result, base)
         for step in self.steps[:-1]:

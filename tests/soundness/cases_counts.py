@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, attempt, case
+from tests.soundness.framework import attempt, case
 
 
 def numbers(*sizes):
@@ -201,9 +201,32 @@ def a_list_of_truths(jit):
         f(torch.tensor([0.5, 1.5, 2.0]) - k)
 
 
-@case(outcome=FELL_BACK)
+@case(versions=1)
 def a_view_up_to_an_item_is_returned(jit):
     f = jit(lambda x, lengths: x[:, : lengths.max().item()])
     for lengths in ([1, 2], [3, 0], [2, 2]):
         x = torch.ones(2, 3)
         yield f(x, torch.tensor(lengths)), x
+
+
+@case(versions=4)
+def rows_that_tensors_choose_are_returned(jit):
+    table = torch.nn.Parameter(torch.arange(15.0).reshape(5, 3))
+
+    @jit
+    def f(x, i):
+        doubled = x * 2
+        return x[i], x.narrow(0, i.item(), 1).T, table[i], doubled, doubled[i.item() :], x[x[:, 0].argmax()]
+
+    for number in (1, 2, 3, 2, 4):
+        x = torch.arange(15.0).sin().reshape(5, 3).requires_grad_()
+        row, column, found, doubled, rest, best = f(x, torch.tensor(number))
+        (row.sum() + column.square().sum() + found.sum() + rest.sum() + best.exp().sum()).backward()
+        yield row, column, found, doubled, rest, best, x.grad, table.grad
+    x = torch.arange(15.0).sin().reshape(5, 3)
+    for number in (1, 2, -1, 0):
+        row, *_, rest, best = f(x, torch.tensor(number))
+        row.add_(10.0)
+        rest.mul_(2.0)
+        yield x, row._base is x, row._version, x._version, best
+    yield type(attempt(f, x, torch.tensor(7)))
