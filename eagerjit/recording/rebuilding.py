@@ -136,12 +136,13 @@ class Flattening:
         return not any(self.journal.is_fresh(p) or id(p) in self.journal.paths for p in parts)
 
     def _of_numpy(self, value: Any) -> Structure:
-        """A number of NumPy's, or an array that NumPy computed in this call."""
+        """A number of NumPy's, or an array that this call computes: NumPy, or a kernel in its place."""
         self.plain = False
         if type(value) is TracedNumber:
             return value.kind, None, (self.flatten(value.number),)
-        shown = value.shown
-        if not (shown or self.journal.tracer.host.is_new(value.tensor)):
+        shown, tracer = value.shown, self.journal.tracer
+        computed = type(tracer.memory_of(value.tensor)._data) is Node
+        if not (shown or computed or tracer.host.is_new(value.tensor)):
             raise self.journal.refuse("an array that it found outside is returned or kept", self.source)
         name = id(value if shown else value.tensor)
         if name in self.numbers:

@@ -88,3 +88,20 @@ def arrays_in_containers(jit):
 
     for n in range(3, 7):
         yield f(ramp(n)), log
+
+
+@case(versions=1)
+def arithmetic_of_results_is_returned(jit):
+    kept = {}
+
+    @jit
+    def f(x):
+        scaled = (x * 2).numpy() * 255
+        kept["shifted"] = x.numpy() * 2 + 1
+        return scaled, scaled[0], scaled.T, scaled - scaled[1], torch.from_numpy(kept["shifted"])
+
+    for i in range(3):
+        scaled, *parts, tensor = f(torch.arange(6.0).reshape(3, 2) * i)
+        scaled += 1.0
+        kept["shifted"] += 2.0
+        yield scaled, parts, tensor, kept
