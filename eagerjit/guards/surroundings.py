@@ -232,7 +232,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
     watched: set[tuple[int, bool]] = set()
     covered: set[tuple[int, Any]] = set()
-    python += _definitions(tracer, surroundings)
+    python += _definitions(tracer, surroundings, journal)
     for kind, container, name, attributes, use in chain(surroundings.reads, _others(journal, covered)):
         base = _BASES[kind](container, name)
         slot = (container, name, "item") if kind == "global" else (container, "contents", "cell")
@@ -343,7 +343,7 @@ def _handed_over(journal: Journal, changed: frozenset[int]) -> Iterator[Callable
             yield unchanged(value, changed, {key for holder, key in slots if holder == id(value)})
 
 
-def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
+def _definitions(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> list[Callable[[], bool]]:
     """Guards for the code and the default arguments of functions that ran."""
     python: list[Callable[[], bool]] = []
     for function in surroundings.functions.values():
@@ -356,7 +356,7 @@ def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[]
             tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
             tracer.guard_object(leaf, Op.IS, value)
             if isinstance(value, dict) or holds_containers(value):
-                python.append(Unchanged(value, frozenset()))
+                python.append(Unchanged(value, journal.changing()))
     return python
 
 

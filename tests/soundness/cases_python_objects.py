@@ -817,3 +817,26 @@ def steps_that_are_arguments(jit):
     for n in (2, 3):
         yield f(Steps([torch.ones(n), 1]))
         yield f(Options({0: torch.ones(n)}))
+
+
+@case(versions=7)
+def default_arguments_that_are_written(jit):
+    def f(x, kept={"rate": 1.0, "mean": torch.ones(3)}, *, counts={}):  # noqa: B006, B008
+        kept["n"] = kept.get("n", 0) + 1
+        kept["mean"] = kept["mean"] * 0.5 + x
+        counts["calls"] = counts.get("calls", 0) + 1
+        return x * kept["rate"] * kept["n"] * counts["calls"]
+
+    g = jit(f)
+    for i in range(8):
+        yield g(ones(3) * i), f.__defaults__, f.__kwdefaults__
+    kept = f.__defaults__[0]
+    kept["rate"] = 5.0
+    yield g(ones(3)), kept
+    kept["n"], kept["mean"], f.__kwdefaults__["counts"]["calls"] = 50, torch.zeros(3), 7
+    yield g(ones(3)), kept
+    del kept["n"]
+    yield g(ones(3)), kept
+    f.__defaults__ = ({"rate": 2.0, "mean": torch.zeros(3)},)
+    yield g(ones(3)), f.__defaults__, kept
+    yield g(ones(3), {"rate": 1.0, "mean": torch.ones(3)}), f.__defaults__
