@@ -8,8 +8,9 @@ from eagerjit.guards.comparing import has_state
 from eagerjit.guards.epochs import Table
 from eagerjit.guards.unread import is_in_library
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.lookup import inherited
 from eagerjit.watching.observation import is_internal
-from eagerjit.watching.slots import ABSENT, Slot
+from eagerjit.watching.slots import ABSENT, LOOK, Slot
 
 if TYPE_CHECKING:
     from eagerjit.effects.journal import Journal
@@ -24,8 +25,7 @@ def is_read_unseen(journal: Journal, holder: Any, key: Any, kind: str) -> bool:
     of_module = isinstance(holder, Table) or (kind == "attribute" and has_state(holder))
     if not of_module or (id(holder), key) in journal.inputs:
         return False
-    slot = Slot(holder, key, kind)
-    held = slot.read()
+    held = _held(slot := Slot(holder, key, kind))
     if isinstance(held, Tensor):
         found = id(held) in journal.tracer.leaf_of
     else:
@@ -33,6 +33,12 @@ def is_read_unseen(journal: Journal, holder: Any, key: Any, kind: str) -> bool:
     if found:
         journal.unseen[id(holder), key] = slot
     return found
+
+
+def _held(slot: Slot) -> Any:
+    """What a slot holds, or has from its holder's class: without running code of the program's."""
+    held = LOOK[slot.kind](slot.holder, slot.key)
+    return inherited(slot.holder, slot.key) if held is ABSENT and slot.kind == "attribute" else held
 
 
 def _is_layer(module: Any) -> bool:
@@ -44,5 +50,5 @@ def _is_layer(module: Any) -> bool:
 def open_unseen(journal: Journal, varying: Varying) -> None:
     """Make what earlier recordings have found to be read unseen, and replaced, inputs from the beginning."""
     for slot in varying.unseen.values():
-        if (held := slot.read()) is not ABSENT:
+        if (held := _held(slot)) is not ABSENT:
             journal.input(slot.holder, slot.key, held, slot.kind)

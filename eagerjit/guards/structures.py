@@ -12,6 +12,7 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.records import record
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching import lookup
 
 
 @record
@@ -81,6 +82,6 @@ def _known_by_identity(owners: list[Any]) -> Iterator[Any]:
         for part in owner.modules() if hasattr(owner, "modules") else (owner,):
             contents(getattr(part, "__dict__", {}), kept)
             kept += getattr(part, "__dict__", {}).values()
-        for group in getattr(owner, "param_groups", ()):
+        for group in lookup.kept(owner, "param_groups") or ():
             yield dict(group)
     yield from (x for x in kept if not isinstance(x, Tensor))

@@ -62,7 +62,7 @@ class SGD(Optimizer):
         """The first step is another one only with dampening; programs don't see this count in the state."""
         return bool(group["momentum"] != 0 and group["dampening"] != 0)
 
-    def _count(self, parameter: Tensor, step: Tensor) -> None:
+    def count_from(self, parameter: Tensor, step: Tensor) -> None:
         self._counts[parameter] = step
 
     def _kept(self, parameter: Tensor) -> dict[str, Any]:

@@ -7,13 +7,11 @@ steps is a tensor, so steps never compile anew. Changes of structure start a new
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
-from contextlib import nullcontext
 from itertools import chain
 from typing import Any
 
 from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
-from eagerjit.compiler.ir import Node
 from eagerjit.guards.epochs import States, Table, noted
 from eagerjit.optim import again
 from eagerjit.optim.arithmetic import real, refuse_differentiable
@@ -25,11 +23,11 @@ from eagerjit.optim.hooks import (
     register_optimizer_step_post_hook,  # noqa: F401  # found here by programs
     register_optimizer_step_pre_hook,  # noqa: F401
 )
+from eagerjit.optim.states import begin as begin_states
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
-from eagerjit.state import untraced
 from eagerjit.tensors.creation import tensor
 from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Tensor
@@ -188,7 +186,7 @@ class Optimizer:
         """A parameter's state, which update rules without any don't make."""
         return self.state.get(parameter, {})
 
-    def _count(self, parameter: Tensor, step: Tensor) -> None:
+    def count_from(self, parameter: Tensor, step: Tensor) -> None:
         """Keep a count of steps."""
         self.state[parameter]["step"] = step
 
@@ -210,27 +208,13 @@ class Optimizer:
 
     def _prepare(self, group: Group, present: list[Tensor], absent: list[Tensor]) -> None:
         """Make the state of new parameters; those without a gradient now stop sharing their count of steps."""
-        from eagerjit.tensors.creation import zeros
-
         fresh = [p for p in present if not self.has_state(group, p)]
         shared = {id(self._kept(p)["step"]) for p in present if "step" in self._kept(p)}
-        leaving = [p for p in absent if p in self.state and id(self._kept(p).get("step")) in shared]
+        counts = {p: self._kept(p).get("step") for p in absent if p in self.state}
+        leaving = {p: step for p, step in counts.items() if step is not None and id(step) in shared}
         if not fresh and not leaving:
             return
-        if not (made := self._is_made()) and any(type(p._data) is Node for p in fresh):
-            raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
-        with nullcontext() if made else untraced(), no_grad():
-            steps = {parameter.device: zeros((), dtype=dtypes.float32, device=parameter.device) for parameter in fresh}
-            for parameter in fresh:
-                begun, counts = self.new_state(group, parameter), self.counts_steps(group)
-                if begun or counts:
-                    self.state[parameter] = Table()
-                if counts:
-                    self._count(parameter, steps[parameter.device])
-                if begun:
-                    self.state[parameter].update(begun)
-            for parameter in leaving:
-                self._count(parameter, self._kept(parameter)["step"].clone())
+        begin_states(self, group, fresh, leaving)
         mode.bump_epoch()
 
     # -- state --------------------------------------------------------------------------------------------------------

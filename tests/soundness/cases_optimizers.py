@@ -104,3 +104,21 @@ def rprop(jit):
 @case(versions=2)
 def asgd(jit):
     yield from steps(jit, lambda p: optim.ASGD(p, 0.1))
+
+
+@case
+def states_replaced_from_the_first_step(jit):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    @jit
+    def step(x):
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+        for p in model.parameters():
+            optimizer.state[p]["momentum_buffer"] = optimizer.state[p]["momentum_buffer"] * 0.5
+
+    for i in range(4):
+        step(torch.ones(2, 3) * i)
+        yield list(model.parameters()), [optimizer.state[p] for p in model.parameters()]

@@ -134,3 +134,29 @@ def a_parameter_replaced_beside_its_optimizer(jit):
 
     for i in range(4):
         yield step(ones(2, 3) * i), model.weight, optimizer.param_groups[0]["params"]
+
+
+@case(versions=2)
+def a_part_of_a_module_with_getattr(jit):
+    class Wrapped(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.asked = inner, []
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                self.asked.append(name)
+                return getattr(super().__getattr__("inner"), name)
+
+        def forward(self, x):
+            result = self.inner(x)
+            self.weight = x.mean(0)
+            self.inner.running_mean = x.mean(0)
+            return result
+
+    wrapped = Wrapped(nn.BatchNorm1d(3).eval())
+    f = jit(wrapped.forward)
+    for i in range(4):
+        yield f(ones(2, 3) * i), wrapped.weight, wrapped.inner.running_mean, wrapped.asked

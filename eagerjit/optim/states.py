@@ -1,0 +1,49 @@
+"""The states of parameters as their first step finds them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from eagerjit.autograd.modes import no_grad
+from eagerjit.compiler.ir import Node
+from eagerjit.guards.epochs import Table
+from eagerjit.runtime import dtypes
+from eagerjit.state import state as thread
+from eagerjit.state import untraced
+from eagerjit.tensors.creation import zeros
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
+
+if TYPE_CHECKING:
+    from eagerjit.optim.groups import Group
+    from eagerjit.optim.optimizer import Optimizer
+
+
+def begin(optimizer: Optimizer, group: Group, fresh: list[Tensor], leaving: dict[Tensor, Tensor]) -> None:
+    """Make the states of new parameters, and counts of their own for those that stop sharing these counts of steps.
+
+    For a recorded call they were there before, unless it has made the optimizer: then each call makes them.
+    """
+    tracer = thread.tracer
+    if tracer is None or tracer.is_made(optimizer):
+        return _make(optimizer, group, fresh, leaving)
+    if any(type(p._data) is Node for p in fresh):
+        raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
+    with untraced():
+        tracer.journal.made_outside(partial(_make, optimizer, group, fresh, leaving))
+
+
+@no_grad()
+def _make(optimizer: Optimizer, group: Group, fresh: list[Tensor], leaving: dict[Tensor, Tensor]) -> None:
+    steps = {parameter.device: zeros((), dtype=dtypes.float32, device=parameter.device) for parameter in fresh}
+    for parameter in fresh:
+        made, counts = optimizer.new_state(group, parameter), optimizer.counts_steps(group)
+        if made or counts:
+            optimizer.state[parameter] = Table()
+        if counts:
+            optimizer.count_from(parameter, steps[parameter.device])
+        if made:
+            optimizer.state[parameter].update(made)
+    for parameter, step in leaving.items():
+        optimizer.count_from(parameter, step.clone())
