@@ -66,6 +66,11 @@ WATCHED = (
     "eagerjit.amp.grad_scaler", "eagerjit.optim.lr_scheduler", "eagerjit.optim.lr_cycles", "eagerjit.optim.swa_utils",
     "eagerjit.nn.utils.norms", "eagerjit.nn.utils.prune", "collections", "contextlib",
     "eagerjit.watching.library_in_python", "eagerjit.effects.shuffling",
+    *(f"eagerjit.distributions.{name}" for name in (
+        "bounded", "combined", "continuous", "counts", "discrete", "distribution", "gammas", "low_rank", "matrices",
+        "multivariate", "relaxed", "transformed", "transforms.elementwise", "transforms.structure",
+        "transforms.vectors",  # not `transforms.transform`, which keeps inverses and the last values
+    )),
 )  # fmt: skip
 """Modules of libraries whose objects are Python's as those of users are: what their code does is watched."""
 

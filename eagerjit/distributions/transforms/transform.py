@@ -8,7 +8,9 @@ from typing import Any
 
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import sum_rightmost
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import user_line
 
 
 class Transform:
@@ -67,10 +69,18 @@ class Transform:
     def __hash__(self) -> int:
         return hash(type(self))
 
+    def _refuse_in_trace(self) -> None:
+        """End a recording that would find, and leave, other values here than the next call."""
+        journal = getattr(state.tracer, "journal", None)
+        if journal is not None and not journal.is_fresh(self):
+            journal.save(self, "_cached_x_y", "attribute")
+            journal.refuse("a transform keeps its last values for its inverse", user_line())
+
     def __call__(self, x: Tensor) -> Tensor:
         """y of x."""
         if self._cache_size == 0:
             return self._call(x)
+        self._refuse_in_trace()
         known, y = self._cached_x_y
         if x is not known:
             y = self._call(x)
@@ -81,6 +91,7 @@ class Transform:
         """x of y."""
         if self._cache_size == 0:
             return self._inverse(y)
+        self._refuse_in_trace()
         x, known = self._cached_x_y
         if y is not known:
             x = self._inverse(y)

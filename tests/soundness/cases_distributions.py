@@ -1,0 +1,95 @@
+"""Distributions and transforms of values: made in the function, given, and found outside, where they change."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from eagerjit import distributions, nn
+from eagerjit.distributions import transforms
+from tests.soundness.framework import FELL_BACK, case
+
+
+def ones(*shape):
+    return torch.ones(*shape)
+
+
+@case(versions=1)
+def parameters_replaced_after_they_were_read(jit):
+    normal = distributions.Normal(torch.zeros(3), ones(3))
+
+    @jit
+    def f(x):
+        result = normal.log_prob(x)
+        normal.loc = normal.loc * 0.5 + x
+        normal.scale = x.exp()
+        return result
+
+    for i in range(4):
+        yield f(ones(3) * 0.3 * i), normal.loc, normal.scale
+
+
+@case(versions=5)
+def parameters_replaced_outside(jit):
+    independent = distributions.Independent(distributions.Normal(torch.zeros(3), ones(3)), 1)
+    moved = distributions.TransformedDistribution(
+        distributions.Normal(torch.zeros(3), 1.0), [transforms.AffineTransform(0.5, 2.0)]
+    )
+    mixture = distributions.MixtureSameFamily(
+        distributions.Categorical(logits=torch.zeros(3)), distributions.Normal(torch.arange(3.0), ones(3))
+    )
+    f = jit(lambda x: (independent.log_prob(x), moved.log_prob(x), mixture.log_prob(x), moved.rsample()))
+    for i in range(3):
+        yield f(ones(3) * 0.1 * i)
+    independent.base_dist.loc = ones(3)
+    yield f(ones(3))
+    moved.transforms[0].loc = 1.5
+    yield f(ones(3))
+    moved.transforms.append(transforms.AffineTransform(0.0, -1.0))
+    yield f(ones(3))
+    mixture.component_distribution.scale = ones(3) * 3
+    yield f(ones(3))
+    independent.base_dist.loc.add_(1.0)
+    yield f(ones(3))
+
+
+@case(versions=2)
+def made_of_a_network(jit):
+    policy, deviation = nn.Linear(3, 2), nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.Adam([*policy.parameters(), deviation])
+
+    @jit
+    def step(x, actions):
+        chosen = distributions.Independent(distributions.Normal(policy(x), deviation.exp()), 1)
+        loss = -chosen.log_prob(actions).mean() - 0.01 * chosen.entropy().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss, chosen.rsample().detach(), chosen.mean.detach()
+
+    for i in range(3):
+        yield step(ones(2 + i, 3) * i, ones(2 + i, 2)), list(policy.parameters()), deviation
+
+
+@case(versions=1)
+def whose_values_are_kept_inside(jit):
+    @jit
+    def f(x):
+        exponential = transforms.ExpTransform(cache_size=1)
+        y = exponential(x)
+        return exponential.inv(y), y
+
+    for i in range(3):
+        yield f(ones(3) * i)
+
+
+@case(outcome=FELL_BACK)
+def whose_values_are_kept_outside(jit):
+    exponential = transforms.ExpTransform(cache_size=1)
+
+    @jit
+    def f(x):
+        y = exponential(x)
+        return exponential.inv(y), y
+
+    for i in range(3):
+        x, y = f(ones(3) * i / 3)
+        yield x, y, exponential.inv(y) is x
