@@ -20,7 +20,7 @@ _CHUNK = 32
 
 def draw_seed(generator: Generator | None = None) -> int:
     """A seed from a generator, the default one if there is none."""
-    return int(random.randint(2**53, (), generator=generator).item())
+    return random.randint(2**53, (), generator=generator).item()  # type: ignore[return-value]  # an integer
 
 
 class Sampler(Generic[T_co]):
