@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 LOWER = frozenset(
-    "matmul bmm linear addmm convolution convolution_input depthwise_convolution conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d".split()
+    "matmul bmm linear addmm addbmm baddbmm convolution convolution_input depthwise_convolution conv1d conv2d conv3d "
+    "conv_transpose1d conv_transpose2d conv_transpose3d".split()
 )
 """Ops that compute in the lower precision."""
 

@@ -23,7 +23,7 @@ from eagerjit.autograd.rules import derived_gradient, ruled_gradient
 from eagerjit.calling import ARGUMENT_NAMES, own_memory
 from eagerjit.casts import CASTS
 from eagerjit.compiled.compilation import finish
-from eagerjit.compiled.evaluated import EVALUATED, evaluate, has_complex, with_tensors, without_memory
+from eagerjit.compiled.evaluated import EVALUATED, computed, evaluate, has_complex, with_tensors, without_memory
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
@@ -188,7 +188,7 @@ class Op:
         """Compute or record, then note the call on the tape."""
         if (tracer := state.tracer) is not None:
             return self._record(tracer, arguments)
-        result = self.eager(arguments)
+        result = computed(self, arguments)
         return noted(self, arguments, result) if self.differentiable and mode.grad_mode() else result
 
     def _record(self, tracer: Tracer, arguments: tuple[Any, ...]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from eagerjit.autograd.function import Function
 from eagerjit.runtime import mode
-from eagerjit.state import state
+from eagerjit.state import set_counting, state
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -70,9 +70,21 @@ class CustomOpDef:
 
     def _run(self, *values: Any) -> Any:
         tracer = state.tracer
+        if (counting := state.counting) is not None and tracer is None:
+            return self._counted(counting, values)
         if self._rule_for_examples is None or tracer is None or not tracer.single_example:
             return self._computed(*values)
         return tracer.by_own_rule(self._rule_for_examples, self._computed, values)
+
+    def _counted(self, counting: Any, values: tuple[Any, ...]) -> Any:
+        """The result, told as that of one operation: what the function computes with is not."""
+        set_counting(None)
+        try:
+            result = self._computed(*values)
+        finally:
+            set_counting(counting)
+        counting.called(self, values, result)
+        return result
 
     def _computed(self, *values: Any) -> Any:
         kinds = {v.device.type for v in values if isinstance(v, Tensor)}

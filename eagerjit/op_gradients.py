@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit.autograd.node import GradNode, positions_read
 from eagerjit.autograd.reads import which_are_reached
+from eagerjit.compiled.evaluated import computed
 from eagerjit.dispatch import Op
 from eagerjit.runtime.entry import OpCall
 from eagerjit.state import state
@@ -48,7 +49,7 @@ class OpGradient(Op):
         self.entries = [self.call]
 
     def _gradient(self, *arguments: Any) -> Any:
-        return self.eager(arguments)
+        return computed(self, arguments)
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients of those gradients that got any; None for what they do not depend on."""

@@ -26,6 +26,9 @@ class Packet:
         """One."""
         return ["default"]
 
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
 

@@ -22,6 +22,8 @@ class _State(threading.local):
     """What sees every call of a public function, innermost last."""
     saving: Any = None
     """What packs the values that operations keep for their gradients, None where nothing does."""
+    counting: Any = None
+    """What is told of every operation that is computed, None where nothing is."""
     parametrized: dict[Any, Any] | None = None
     """What parametrizations have computed, None where it is not kept."""
 
@@ -49,6 +51,7 @@ class Defaults:
 def runs_plainly() -> bool:
     """Whether jitted functions run as they are in this thread: another one is recorded, or operations are watched."""
     watched = Defaults.anomaly is not None or state.saving is not None or bool(state.function_modes)
+    watched = watched or state.counting is not None
     return watched or bool(Defaults.module_hooks) or state.parametrized is not None or state.tracer is not None
 
 
@@ -104,6 +107,14 @@ def set_saving(saving: Any) -> Any:
     return before
 
 
+def set_counting(counting: Any) -> Any:
+    """Tell this of every operation that this thread computes, or (None) nothing; returns what it was."""
+    before = state.counting
+    state.counting = counting
+    _close_fast_paths()
+    return before
+
+
 def set_function_modes(modes: tuple[Any, ...]) -> None:
     """Let these see every call of a public function in this thread."""
     state.function_modes = modes
@@ -112,7 +123,8 @@ def set_function_modes(modes: tuple[Any, ...]) -> None:
 
 def _close_fast_paths() -> None:
     """Native code computes on its own only where calls are neither recorded, nor packed, nor seen."""
-    mode.set_tracing(not (state.tracer is None and state.saving is None and not state.function_modes))
+    watching = state.tracer, state.saving, state.counting
+    mode.set_tracing(any(x is not None for x in watching) or bool(state.function_modes))
 
 
 class untraced:

@@ -241,6 +241,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "repeat_interleave": [Sample((M, (3,), 1)), Sample((M, (1,), 0)), Sample((V, (0,), 0))],
     "stack": [Sample(([M, N], 0)), Sample(([M, N, M], -1)), Sample(([draw("", ())], 0))],
     "einsum": [Sample(("ij,kj->ik", M, N)), Sample(("ii->i", draw("q", (3, 3)))), Sample(("i,ij,j->", V[:2], M, V))],
+    "addbmm": [Sample((draw("a", (2, 2)), draw("b", (2, 2, 3)), draw("c", (2, 3, 2)), 0.5, 2.0))],
+    "baddbmm": [Sample((draw("a", (2, 2)), draw("b", (2, 2, 3)), draw("c", (2, 3, 2)), 0.5, 2.0))],
     "bmm": [Sample((draw("b", (2, 2, 3)), draw("c", (2, 3, 2))))],
     "filled": [Sample((1.5, (2, 3), torch.float32)), Sample((-2, (1, 4, 0), torch.int64))],
     "long_arange": [Sample((0, 1, 5, torch.int64)), Sample((0.5, 0.25, 4, torch.float32))],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from eagerjit.autograd import engine
@@ -117,10 +117,17 @@ def watched(roots: Sequence[Tensor], create_graph: bool) -> Iterator[None]:
     """A context in which a walk from these roots checks the gradient of every operation."""
     if state.tracer is not None:
         raise TraceBreak("a backward pass is watched for anomalies", user_line())
+    with stood_in_for(roots, create_graph, _Watched):
+        yield
+
+
+@contextlib.contextmanager
+def stood_in_for(roots: Sequence[Tensor], create_graph: bool, stand_in: Callable[[Any, Any], Any]) -> Iterator[None]:
+    """A context in which stand_in(op, node) stands for each operation that a walk from these roots meets."""
     nodes = list(engine.collect(roots, None, create_graph)[0])
     ops = [node.op for node in nodes]
     for node, op in zip(nodes, ops, strict=True):
-        node.op = _Watched(op, node)
+        node.op = stand_in(op, node)
     try:
         yield
     finally:

@@ -99,8 +99,11 @@ def _engine() -> Any:
 
 
 def _walk(roots: Sequence[Tensor], grads: Any, targets: Any, retain: bool, create_graph: bool) -> Any:
-    """The engine's walk, watched where anomalies are to be detected."""
+    """The engine's walk, watched where anomalies are to be detected or operations counted."""
     run = _run[0] if _run else _engine()
+    if state.counting is not None and state.tracer is None:
+        with state.counting.walk(roots, create_graph):
+            return run(roots, grads, targets, retain, create_graph)
     if Defaults.anomaly is None:
         return run(roots, grads, targets, retain, create_graph)
     from eagerjit.autograd.anomaly import watched

@@ -167,7 +167,8 @@ class Several:
 def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | None = None) -> None:
     """Put a call on the tape if an argument needs a gradient and a result can have one."""
     tracer = state.tracer
-    if tracer is None and state.saving is None and is_recorded_natively(op, arguments, result, replaced):
+    watched = state.saving is not None or state.counting is not None
+    if tracer is None and not watched and is_recorded_natively(op, arguments, result, replaced):
         return
     if not any_requires_grad(arguments):
         return
@@ -187,6 +188,8 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
     node.replaced = replaced
     if state.saving is not None and tracer is None:
         state.saving.keep(node)
+    if state.counting is not None and tracer is None:
+        state.counting.recorded(node)
     for index, r in enumerate(results):
         if r.dtype.is_differentiable:
             r._node, r._index, r._requires_grad = node, index, True

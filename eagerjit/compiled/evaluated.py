@@ -18,10 +18,12 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.meta_array import meta_array
 from eagerjit.runtime.source import here
+from eagerjit.state import state
 from eagerjit.tensors.placement import gpu, host_array, named, put, store
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor, new_tensor, storage_of
 from eagerjit.watching.observation import TraceBreak
+from eagerjit.watching.values_asked import ValueAsked
 
 if TYPE_CHECKING:
     from eagerjit.dispatch import Op
@@ -128,6 +130,29 @@ def without_memory(op: Op, arguments: tuple[Any, ...]) -> Any:
         storage.version, storage.source = storage.version + 1, here()
     made = tuple(new_tensor(meta_array(n.type.shape, n.type.dtype.numpy)) for n in nodes)  # type: ignore[arg-type]
     return made if isinstance(result, tuple) else made[0]
+
+
+def computed(op: Op, arguments: tuple[Any, ...]) -> Any:
+    """The result of an eager call; who counts operations is told of it."""
+    result = op.eager(arguments)
+    if state.counting is not None:
+        state.counting.called(op, arguments, result)
+    return result
+
+
+def operands(op: Op, arguments: tuple[Any, ...], name: str) -> list[tuple[tuple[int, ...], ...]]:
+    """The shapes of what each primitive of this name is given in the op's body; none where its values decide."""
+    try:
+        recorded = _recorded(op, arguments)
+    except (TraceBreak, ValueAsked):
+        return []
+    needed = [*recorded.nodes, *(node for _, node in recorded.writes)]
+    seen = set(needed)
+    for node in needed:
+        new = [x for x in node.inputs if x not in seen]
+        seen.update(new)
+        needed += new
+    return [tuple(x.type.shape for x in node.inputs) for node in needed if node.op.name == name]  # type: ignore[misc]
 
 
 def _stand_in(tracer: Tracer, argument: Any, given: dict[int, Tensor]) -> Any:

@@ -162,6 +162,17 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any 
     return weighted_sum(input, mat1.matmul(mat2), beta, alpha)
 
 
+def _baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * batch1 @ batch2."""
+    return weighted_sum(input, _bmm(batch1, batch2), beta, alpha)
+
+
+def _addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
+    product = _bmm(batch1, batch2)
+    return weighted_sum(input, product.sum(0, dtype=product.dtype), beta, alpha)
+
+
 def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * product; with beta 0 input does not count, NaN or not. Of integers factors are whole."""
     if not (input.dtype.is_differentiable or product.dtype.is_differentiable):
@@ -185,8 +196,10 @@ def factors_last(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 addmm = Op("addmm", _addmm)
-addmm.ordered = factors_last
-addmm.saved_by = (), (2,), (1,)
+baddbmm = Op("baddbmm", _baddbmm)
+addbmm = Op("addbmm", _addbmm)
+for _op in (addmm, baddbmm, addbmm):
+    _op.ordered, _op.saved_by = factors_last, ((), (2,), (1,))
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -70,15 +70,14 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
 @public
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
-    product = linear.bmm(batch1, batch2)
-    return linear.weighted_sum(input, product.sum(0, dtype=product.dtype), beta, alpha)
+    return linear.addbmm.call(input, batch1, batch2, beta, alpha)
 
 
 @_with_factors
 @public
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2."""
-    return linear.weighted_sum(input, linear.bmm(batch1, batch2), beta, alpha)
+    return linear.baddbmm.call(input, batch1, batch2, beta, alpha)
 
 
 addmv_, addr_, addbmm_, baddbmm_ = map(written, (addmv, addr, addbmm, baddbmm))

@@ -101,6 +101,12 @@ DIFFERENCES = (
         "tracing replaces names of `torch` and `torch.nn.functional`, as there is no dispatch on subclasses",
     ),
     Difference(
+        "utils.flop_counter",
+        "attention counts as PyTorch's does on a GPU, where on a CPU PyTorch counts nothing for it; of a long causal "
+        "one on a CPU what is computed counts; recurrent layers count as their products",
+        "an operation's count is that of the products in it",
+    ),
+    Difference(
         "distributed",
         "the backend is gloo, over TCP; no fsdp, DTensor, rpc; is_available() is True for one of several processes",
         "packages import what there is not where it is True",

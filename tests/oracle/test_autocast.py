@@ -19,6 +19,8 @@ OPS: dict[str, Callable[..., Any]] = {
     "bmm": lambda t, x, y: t.bmm(x[None], y[None]),
     "linear": lambda t, x, y: t.nn.functional.linear(x, y, y[0]),
     "addmm": lambda t, x, y: t.addmm(x[0], x, y),
+    "addbmm": lambda t, x, y: t.addbmm(x[0], x[None], y[None]),
+    "baddbmm": lambda t, x, y: t.baddbmm(x[0], x[None], y[None]),
     "einsum": lambda t, x, y: t.einsum("ij,jk->ik", x, y),
     "attention": lambda t, x, y: t.nn.functional.scaled_dot_product_attention(
         x[None, None], y[None, None], x[None, None]

@@ -96,8 +96,11 @@ assert _add_suffixes(_tensor_str(torch.tensor([1, 2]), 2), ["a"], 2) == "[1, 2],
 assert torch.ops.aten.add.Tensor(torch.ones(1), 1) == 2 and torch.ops.aten.add is torch.ops.aten.add
 assert all("eagerjit" in why(call) for call in (
     lambda: torch.ops.load_library("x.so"), lambda: torch.ops.aten.unheard_of(1), lambda: init_device_mesh("cpu", (2,)),
-    lambda: FlopCounterMode().__enter__(), lambda: emit_nvtx().__enter__(), get_ctx,
+    lambda: emit_nvtx().__enter__(), get_ctx,
 ))
+with FlopCounterMode(display=False) as counter:
+    torch.ones(2, 3) @ torch.ones(3, 4)
+assert counter.get_flop_counts()["Global"][torch.ops.aten.mm] == counter.get_total_flops() == 48
 assert itself is torch and not is_fake(torch.ones(1)) and get_proxy_mode() is None
 assert not isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool))
 assert not isinstance(torch.nn.ReLU(), (ScriptFunction, ScriptModule))
