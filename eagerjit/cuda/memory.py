@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.cuda.present import device_of, found, needed
 
 if TYPE_CHECKING:
+    from eagerjit.runtime.gpu.segments import Block
     from eagerjit.runtime.gpu.statistics import Statistics
 
 __all__ = [
@@ -96,8 +97,13 @@ def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
     """Every segment with its blocks, by address."""
     allocator = device_of(device).allocator
     allocator.collect()
+    return described(allocator.blocks())
+
+
+def described(blocks: list[Block]) -> list[dict[str, Any]]:
+    """Segments with their blocks."""
     segments: list[dict[str, Any]] = []
-    for block in allocator.blocks():
+    for block in blocks:
         if block.previous is None:
             kind = "small" if block.owner.small else "large"
             segments.append({

@@ -96,7 +96,7 @@ class Allocator:
         if split:
             self.statistics.take(small, inactive_split=1, inactive_split_bytes=block.size)
         rest = block.size - size
-        if rest >= (GRAIN if small else SMALL + 1):
+        if rest >= (GRAIN if small else SMALL + 1) and block.owner.pool.splits:
             remainder = block.split(size)
             block.owner.add(remainder)
             self.statistics.add(small, inactive_split=1, inactive_split_bytes=remainder.size)
@@ -189,6 +189,10 @@ class Allocator:
                 return found
             address = self._ask(wanted)
         if address is None:
+            for pool in self._pools:
+                found = pool.free_blocks(free.stream, free.small).best(size) if pool.last_resort else None
+                if found is not None:
+                    return found
             self.statistics.events["num_ooms"] += 1
             raise OutOfMemoryError(self._complaint(requested))
         self.statistics.add(free.small, segment=1, reserved_bytes=wanted)
@@ -250,18 +254,18 @@ class Allocator:
             self._collect()
             self._poll()
 
-    def new_pool(self) -> Pool:
-        """Memory of its own for graphs: kept for them as long as the pool has users."""
+    def new_pool(self, splits: bool = True, last_resort: bool = False) -> Pool:
+        """Memory of its own: kept as long as the pool has users."""
         with self._lock:
-            self._pools.append(Pool())
+            self._pools.append(Pool(splits, last_resort))
             return self._pools[-1]
 
-    def blocks(self) -> list[Block]:
-        """All blocks by address, free ones too."""
+    def blocks(self, of: Pool | None = None) -> list[Block]:
+        """All blocks by address, free ones too; of one pool or of all."""
         with self._lock:
             self._join_kept()
             found = []
-            for pool in self._pools:
+            for pool in self._pools if of is None else [of]:
                 for block in pool.segments.values():
                     while block is not None:
                         found.append(block)

@@ -66,7 +66,7 @@ class Checks:
         """
         self.raise_found()
         with self._lock:
-            if count > self.part or self.device.platform.here.pools:
+            if count > self.part or self.device.platform.here.captures:
                 return self._own(count, program, slots)
             if not self._words.size:
                 self._words = self._new(PARTS * self.part)

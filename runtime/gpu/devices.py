@@ -89,7 +89,7 @@ class Device:
     def leads(self) -> bool:
         """Makes native code give this thread's work for the device to its current stream, if it does not do so yet.
 
-        False where nothing changes: it does, or may not because the thread captures a graph.
+        False where nothing changes: it does, or may not because a pool serves the thread.
         """
         words, kept = mode.thread_words(), self.allocator.kept
         if kept is None or self.platform.here.pools or words[mode.DEVICE // 8] == kept.address:
@@ -136,7 +136,8 @@ class _Here(threading.local):
     current    the number of the device that its programs work on
     active     the device whose context is current
     streams    the stream that it gives its work to, by device; where there is none, the default stream
-    pools      where its requests for memory go, by device, while it captures a graph
+    pools      where its requests for memory go, by device, where that is not the memory of all
+    captures   how many graphs it captures
     """
 
     def __init__(self) -> None:
@@ -144,6 +145,15 @@ class _Here(threading.local):
         self.active: Device | None = None
         self.streams: dict[Device, Stream] = {}
         self.pools: dict[Device, Pool] = {}
+        self.captures = 0
+
+    def switch_pool(self, device: Device, pool: Pool | None) -> Pool | None:
+        """Let a pool, or the memory of all, serve this thread's requests; returns what did. Native code knows no pools."""
+        before = self.pools.pop(device, None)
+        if pool is not None:
+            self.pools[device] = pool
+        mode.leave_device()
+        return before
 
 
 class Platform:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from eagerjit.runtime.gpu.functions import CAPTURE_THREAD_LOCAL
 from eagerjit.runtime.gpu.stream import current_stream
-from eagerjit.runtime.mode import leave_device
 from eagerjit.runtime.once import lock
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ class Graph:
     def __init__(self) -> None:
         self.device: Device | None = None
         self.pool: Pool | None = None
+        self._before: Pool | None = None
         self._executable = 0
         self._ran: set[Stream] = set()
         self._capturing: Stream | None = None
@@ -61,8 +61,8 @@ class Graph:
         with lock:
             device.platform.captures += 1
             pool.users += 1
-        device.platform.here.pools[device] = pool
-        leave_device()
+        device.platform.here.captures += 1
+        self._before = device.platform.here.switch_pool(device, pool)
         self.device, self.pool, self._capturing = device, pool, stream
 
     def end(self) -> None:
@@ -81,7 +81,8 @@ class Graph:
         finally:
             with lock:
                 device.platform.captures -= 1
-            device.platform.here.pools.pop(device, None)
+            device.platform.here.captures -= 1
+            device.platform.here.switch_pool(device, self._before)
             if captured.value:
                 device.driver.status.cuGraphDestroy(captured.value)
 

@@ -111,7 +111,7 @@ def copy_to_device(target: int, source: int, nbytes: int, stream: Stream) -> Non
     """
     if nbytes:
         stream.device.activate()
-        if stream.device.platform.here.pools and not _is_pinned(source, stream.device):
+        if stream.device.platform.here.captures and not _is_pinned(source, stream.device):
             raise RuntimeError(
                 "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
                 "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."

@@ -116,11 +116,16 @@ class FreeBlocks:
 
 
 class Pool:
-    """Segments that serve each other's requests, by the address of their first block; `users` keep them."""
+    """Segments that serve each other's requests, by the address of their first block; `users` keep them.
 
-    def __init__(self) -> None:
+    splits       whether a segment may serve several requests
+    last_resort  whether its free blocks serve requests for which there is no memory elsewhere
+    """
+
+    def __init__(self, splits: bool = True, last_resort: bool = False) -> None:
         self.segments: dict[int, Block] = {}
         self.users = 0
+        self.splits, self.last_resort = splits, last_resort
         self._free: dict[tuple[int, bool], FreeBlocks] = {}
 
     def free_blocks(self, stream: int, small: bool) -> FreeBlocks:

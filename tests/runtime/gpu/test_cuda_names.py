@@ -263,3 +263,75 @@ def test_an_error_in_a_capture_comes_out_and_ends_it(platform: Platform, device:
         except AcceleratorError:
             pass
     assert platform.captures == 0
+
+
+# -- pools ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("cuda")
+def test_pools(library: FakeLibrary) -> None:
+    pool, outside = cuda.MemPool(), ej.ones(3, device="cuda")
+    assert pool.snapshot() == [] and pool.use_count() == 1 and pool.allocator is None
+    with cuda.use_mem_pool(pool):
+        inside = [ej.ones(3, device="cuda"), outside + 1]
+        with pytest.raises(ZeroDivisionError), cuda.use_mem_pool(cuda.MemPool(), "cuda:0"):
+            elsewhere = outside + 3
+            raise ZeroDivisionError
+        inside.append(outside + 2)
+        assert ej.tensor([1.0, 2.0]).cuda().tolist() == [1.0, 2.0]
+    after = outside + 4
+    (segment,) = pool.snapshot()
+    addresses = range(segment["address"], segment["address"] + segment["total_size"])
+    assert [x.data_ptr() in addresses for x in (*inside, outside, elsewhere, after)] == [True] * 3 + [False] * 3
+    assert [x.tolist() for x in (*inside, elsewhere, after)] == [[n] * 3 for n in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    del inside
+    cuda.empty_cache()
+    (segment,) = pool.snapshot()
+    assert all(block["state"] == "inactive" for block in segment["blocks"])
+    assert sum(call[0] == "cuMemFree_v2" for call in library.calls) == 0
+    del pool
+    cuda.empty_cache()
+    assert sum(call[0] == "cuMemFree_v2" for call in library.calls) == 1
+
+
+def test_segments_of_pools(device: Device) -> None:
+    whole, spare = cuda.MemPool(no_split=True), cuda.MemPool(use_on_oom=True)
+    with cuda.use_mem_pool(whole):
+        memory = [take(64), take(64)]
+    assert len(whole.snapshot()) == len(memory) == 2
+    with cuda.use_mem_pool(spare):
+        del memory
+        assert take(64).address
+    device.allocator.limit = cuda.memory_reserved()
+    (segment,) = spare.snapshot()
+    assert take(64).address == segment["address"]
+    with pytest.raises(OutOfMemoryError):
+        take(30 * MIB)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_a_graph_in_a_pool() -> None:
+    pool, graph, x = cuda.MemPool(), cuda.CUDAGraph(), ej.ones(3, device="cuda")
+    x + 1
+    with cuda.use_mem_pool(pool):
+        with cuda.graph(graph, pool=pool.id):
+            result = x + 1
+        assert pool.use_count() == 2
+        beside = x + 2
+    assert len(pool.snapshot()) >= 1
+    graph.replay()
+    assert result.tolist() == [2.0] * 3 and beside.tolist() == [3.0] * 3
+
+
+def test_pools_without_a_device() -> None:
+    for call in (cuda.MemPool, lambda: cuda.make_graphed_callables(lambda x: x, (ej.ones(1),))):
+        with pytest.raises((RuntimeError, AssertionError)):
+            call()
+    with pytest.raises(RuntimeError):
+        torch.cuda.MemPool()
+
+
+@pytest.mark.usefixtures("platform")
+def test_pools_take_no_allocator() -> None:
+    with pytest.raises(RuntimeError, match="take no allocators"):
+        cuda.MemPool(object())
