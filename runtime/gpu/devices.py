@@ -148,7 +148,7 @@ class _Here(threading.local):
         self.captures = 0
 
     def switch_pool(self, device: Device, pool: Pool | None) -> Pool | None:
-        """Let a pool, or the memory of all, serve this thread's requests; returns what did. Native code knows no pools."""
+        """Let a pool, or the memory of all, serve this thread's requests; returns what did. Native code knows none."""
         before = self.pools.pop(device, None)
         if pool is not None:
             self.pools[device] = pool
