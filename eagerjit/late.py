@@ -47,8 +47,8 @@ BOTH = {
 """Functions of the namespace that are methods too."""
 
 METHODS = {
-    "eagerjit.tensors.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ "
-    "__array_namespace__ to_device",
+    "eagerjit.tensors.dlpack": "__dlpack__ __dlpack_device__",
+    "eagerjit.tensors.interchange": "__array_ufunc__ __array_function__ __array_namespace__ to_device",
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
     "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_",
@@ -94,7 +94,7 @@ FUNCTIONS = {
     "set_num_interop_threads get_num_interop_threads set_warn_always is_warn_always_enabled is_storage typename "
     "get_device_module compiled_with_cxx11_abi",
     "eagerjit.tensors.printing": "set_printoptions",
-    "eagerjit.tensors.interchange": "from_dlpack to_dlpack",
+    "eagerjit.tensors.dlpack": "from_dlpack to_dlpack",
     "eagerjit.tensors.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor "
     "CharTensor ByteTensor BoolTensor",
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",

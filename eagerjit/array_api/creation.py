@@ -13,7 +13,7 @@ from eagerjit.devices import CPU, Device, check_device
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
-from eagerjit.tensors import creation, interchange
+from eagerjit.tensors import creation, dlpack
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -59,7 +59,7 @@ def _shared(obj: Any) -> Tensor | None:
     if isinstance(obj, (bool, int, float, complex, list, tuple, range, np.generic)):
         return None
     if hasattr(obj, "__dlpack__"):
-        return interchange.from_dlpack(obj)
+        return dlpack.from_dlpack(obj)
     try:
         memory = memoryview(obj)
     except TypeError:
@@ -95,7 +95,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
         raise AttributeError(f"from_dlpack(): '{type(x).__name__}' object has no __dlpack__")
     if device is not None and Device(device) != CPU:
         raise BufferError(f"from_dlpack(): tensors live on the CPU, not on {device}")
-    return interchange.from_dlpack(x, copy=copy)
+    return dlpack.from_dlpack(x, copy=copy)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:

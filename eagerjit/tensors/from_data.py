@@ -30,6 +30,8 @@ def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor."""
+    if _shows_a_device(data):
+        return tensor(as_tensor(data, dtype, device), requires_grad=requires_grad, pin_memory=pin_memory)
     place = wanted(device) if device is not None or not isinstance(data, Tensor) else None
     if place is not None or pin_memory:
         made = tensor(data.cpu() if isinstance(data, Tensor) else data, dtype=dtype, device=CPU)
@@ -104,12 +106,32 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
     if isinstance(data, Tensor):
         there = data if device is None else moved(data, wanted(device))
         return there if dtype is None else there.to(dtype)
+    if _shows_a_device(data):
+        return _of_device(data, dtype, device)
     if (place := wanted(device)) is not None:
         return moved(as_tensor(data, dtype, CPU), place)
     if isinstance(data, np.ndarray):
         shared = from_numpy(data)
         return shared if dtype is None else shared.to(dtype)
     return tensor(data, dtype=dtype) if device is None else tensor(data, dtype=dtype, device=CPU)
+
+
+def _shows_a_device(data: Any) -> bool:
+    """Whether something that is no tensor shows memory of a device."""
+    return type(data) not in _PLAIN and not isinstance(data, Tensor) and hasattr(data, "__cuda_array_interface__")
+
+
+_PLAIN = frozenset((list, tuple, np.ndarray, float, int, bool, complex, range))
+
+
+def _of_device(data: Any, dtype: DType | None, device: Any) -> Tensor:
+    """A tensor over what an object shows of a device, moved where tensors are made that say nothing else."""
+    from eagerjit.tensors.dlpack import of_cuda_array
+
+    if state.tracer is not None:
+        raise TraceBreak("memory of another library becomes a tensor", user_line())
+    made = moved(of_cuda_array(data), wanted(device))
+    return made if dtype is None else made.to(dtype)
 
 
 def asarray(

@@ -1,24 +1,17 @@
-"""Tensors among other libraries' arrays: DLPack, and NumPy's functions on tensors.
-
-DLPack is a C struct in a capsule (https://dmlc.github.io/dlpack); NumPy makes and reads it, for the dtypes that it has.
-bfloat16, which NumPy lacks, travels as int16 whose dtype in the struct is changed.
-"""
+"""Tensors among other libraries' arrays: NumPy's functions on tensors, and the array API standard."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from eagerjit.devices import CPU
 from eagerjit.ops.index import concrete
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors import creation
-from eagerjit.tensors.placement import device_of
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -37,117 +30,6 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     if stream is not None:
         raise ValueError("work goes to the current stream; choose it with cuda.stream()")
     return self.to(device)
-
-
-# -- DLPack -----------------------------------------------------------------------------------------------------------
-
-_CPU = (1, 0)
-_CUDA = 2
-_BFLOAT = 4
-_DTYPE_OFFSET = 20
-"""Bytes from the begin of DLTensor to its dtype: a pointer, a device of two 32-bit numbers, a 32-bit rank."""
-
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-
-
-def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """The kind and number of the device: (1, 0) for the CPU, (2, number) for a CUDA device."""
-    index = device_of(self).index
-    return _CPU if index is None else (_CUDA, index)
-
-
-def to_capsule(
-    self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-) -> Any:
-    """The tensor's memory as a DLPack capsule. Raises BufferError for one that requires grad, or lies on a device."""
-    if device_of(self) is not CPU:
-        raise BufferError(f"tensors on {device_of(self)} are not exported: export what Tensor.cpu() gives")
-    if self._requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if stream not in (None, -1):
-        raise BufferError("a tensor on the CPU has no stream")
-    if dl_device is not None and tuple(map(int, dl_device)) != _CPU:
-        raise BufferError(f"cannot export a tensor of the CPU to the device {tuple(dl_device)}")
-    array = concrete(self, "a tensor was exported with DLPack")
-    array = array.copy() if copy else array
-    if self.dtype is dtypes.bfloat16:
-        array = array.view(np.int16)
-    capsule = writable(array).__dlpack__()
-    if self.dtype is dtypes.bfloat16:
-        ctypes.c_uint8.from_address(_pointer(capsule, b"dltensor") + _DTYPE_OFFSET).value = _BFLOAT
-    return capsule
-
-
-class _Capsule:
-    """What NumPy asks for a capsule: one that is there already."""
-
-    def __init__(self, capsule: Any):
-        self.capsule = capsule
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return _CPU
-
-
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of another library's array, or of a capsule. Raises BufferError for other devices."""
-    from eagerjit.devices import check_device
-
-    check_device(device)
-    capsule = ext_tensor
-    if hasattr(ext_tensor, "__dlpack__"):
-        kind = tuple(map(int, ext_tensor.__dlpack_device__()))
-        if kind[0] != _CPU[0]:
-            raise BufferError(f"cannot import an array of the device {kind}: tensors live on the CPU")
-        capsule = ext_tensor.__dlpack__()
-    array = _imported(capsule)
-    return new_tensor(array.copy() if copy else array)
-
-
-def _imported(capsule: Any) -> np.ndarray:
-    try:
-        address = _pointer(capsule, b"dltensor")
-    except ValueError:
-        raise RuntimeError(
-            f"from_dlpack received a {type(capsule).__name__} that is no DLPack capsule, or one that was used already"
-        ) from None
-    code = ctypes.c_uint8.from_address(address + _DTYPE_OFFSET)
-    brain = code.value == _BFLOAT
-    if brain:
-        code.value = 0
-    array: Any = np.from_dlpack(_Capsule(capsule))  # type: ignore[arg-type]
-    if any(s < 0 for s in array.strides):
-        raise ValueError("tensors with negative strides are not supported; copy the array first")
-    if not brain and array.dtype not in dtypes.BY_NUMPY:
-        raise BufferError(f"tensors have no dtype {array.dtype}")
-    return writable(array).view(dtypes.bfloat16.numpy if brain else dtypes.BY_NUMPY[array.dtype].numpy)
-
-
-class _Memory:
-    """Memory of another array, as NumPy's array interface describes it; it keeps that array alive."""
-
-    def __init__(self, array: np.ndarray):
-        self.array = array
-        self.__array_interface__ = {
-            "data": (array.ctypes.data, False),
-            "shape": array.shape,
-            "strides": array.strides,
-            "typestr": array.dtype.str,
-            "version": 3,
-        }
-
-
-def writable(array: np.ndarray) -> np.ndarray:
-    """The same memory as an array that may be written: DLPack's older capsules cannot say that they may not."""
-    return array if array.flags.writeable else np.asarray(_Memory(array))
-
-
-def to_dlpack(tensor: Tensor) -> Any:
-    """The tensor's memory as a DLPack capsule."""
-    return to_capsule(tensor)
 
 
 # -- NumPy's functions ------------------------------------------------------------------------------------------------
@@ -265,5 +147,5 @@ def _wrapped(result: Any) -> Any:
     return result
 
 
-__dlpack__, __dlpack_device__, __array_namespace__ = to_capsule, dlpack_device, array_namespace
+__array_namespace__ = array_namespace
 __array_ufunc__, __array_function__ = array_ufunc, array_function

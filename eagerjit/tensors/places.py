@@ -33,9 +33,16 @@ PROPERTIES: dict[str, property] = {
     "retains_grad": property(
         lambda self: bool((self._hooks or {}).get("retained")), doc="Whether `retain_grad` was asked of a non-leaf."
     ),
+    "__cuda_array_interface__": property(lambda self: _interface(self), doc="What libraries for devices read."),
     "output_nr": property(lambda self: self._index, doc="Which result of its operation the tensor is."),
     "name": property(lambda self: None, doc="None: tensors have no names."),
 }
+
+
+def _interface(tensor: Tensor) -> dict[str, Any]:
+    from eagerjit.tensors.dlpack import cuda_array_interface  # few programs need it
+
+    return cuda_array_interface(tensor)
 
 
 def get_device(input: Tensor) -> int:

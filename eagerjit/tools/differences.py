@@ -126,7 +126,7 @@ DIFFERENCES = (
     Difference(
         "cuda",
         "what no kernel computes (decompositions, loops of `cond`, `scan` and `while_loop`) runs on "
-        "the host, with copies; DLPack does not export tensors on devices",
+        "the host, with copies",
         "programs run whatever they use; kernels for these are not written",
     ),
     Difference(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.runtime.gpu.functions import POINTER_DEVICE
 from eagerjit.runtime.gpu.memory import (
+    BorrowedMemory,
     DeviceMemory,
     PinnedMemory,
     copy_between_devices,
@@ -34,6 +37,28 @@ WORD = 4
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream) -> DeviceArray:
     """A contiguous array over fresh memory, for work in a stream."""
     return DeviceArray(DeviceMemory(math.prod(shape) * dtype.itemsize, stream), shape, dtype)
+
+
+def borrowed(
+    address: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, device: Device,
+    owner: object,
+) -> DeviceArray:  # fmt: skip
+    """An array over memory that somebody else made; it keeps the owner. Without strides, in bytes, it is contiguous."""
+    count = math.prod(shape)
+    if count and strides is not None:
+        count = 1 + sum((d - 1) * s // dtype.itemsize for d, s in zip(shape, strides, strict=True))
+    memory = BorrowedMemory(address, count * dtype.itemsize, device, owner)
+    made = DeviceArray(memory, shape, dtype)
+    return made if strides is None else made.laid_out(address, shape, dtype, strides)
+
+
+def place_of(address: int, device: Device) -> Device:
+    """The device that memory lies on; a device's driver knows. ValueError for memory that is of no device."""
+    index = ctypes.c_int()
+    device.activate()
+    if device.driver.status.cuPointerGetAttribute(ctypes.addressof(index), POINTER_DEVICE, address):
+        raise ValueError(f"The pointer {address:#x} is not memory of a CUDA device")
+    return device.platform.device(index.value)
 
 
 def memory_of(array: Array) -> DeviceMemory | Result | None:

@@ -58,6 +58,16 @@ class DeviceMemory(heap_types.raw_base("DeviceMemoryBase", _WORDS)):  # type: ig
             self.device.allocator.record_stream(self.block, stream.handle)
 
 
+class BorrowedMemory(DeviceMemory):
+    """Bytes of a device that somebody else made; `owner` keeps them."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, address: int, nbytes: int, device: Device, owner: object):
+        self.block, self.owner = None, owner
+        self.device, self.nbytes, self.address, self.place = device, nbytes, address, device.index + 1
+
+
 class PinnedMemory:
     """Page-locked bytes of the host, which a device reads and writes while the host goes on."""
 

@@ -139,10 +139,13 @@ class Work:
         return 0
 
     def cuPointerGetAttribute(self: Any, out: int, attribute: int, address: int) -> int:
-        assert attribute == 2
+        assert attribute in (2, 9)
         found = self.memory.find(address)
         if found is None:
             return 1
+        if attribute == 9:
+            ctypes.c_int.from_address(out).value = self.devices.index(found.owner)
+            return 0
         ctypes.c_uint.from_address(out).value = 1 if found.owner == "host" else 2
         return 0
 
