@@ -49,10 +49,15 @@ _TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}
 
 
 def _state(generator: Generator | None, device: Any = None) -> Tensor:
-    """The state of a generator; of the default one of a device, where tensors are made unless it is given."""
-    place = device or state.device
+    """The state of a generator; of the default one of a device, where tensors are made unless it is given.
+
+    Raises RuntimeError for a generator of another kind of device.
+    """
+    place = device or state.device or CPU
     if generator is None or place is NOWHERE:
-        return default_generator.state if place is None or place is CPU else generator_of(place).state
+        return default_generator.state if place is CPU else generator_of(place).state
+    if generator.device.type != place.type:
+        raise RuntimeError(f"Expected a '{place.type}' device type for generator but found '{generator.device.type}'")
     return generator.state
 
 
@@ -344,7 +349,8 @@ def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, generator: Generator | No
 
 def _fill_complex(self: Tensor, draws: Any, scale: Any, shift: Any, generator: Generator | None) -> Tensor:
     """Fill with scaled and shifted complex numbers."""
-    return self.copy_(draws(tuple(self.shape), dtype=self.dtype, generator=generator) * scale + shift)
+    drawn = draws(tuple(self.shape), dtype=self.dtype, generator=generator, device=self.device)
+    return self.copy_(drawn * scale + shift)
 
 
 def _source(target: Tensor, generator: Generator | None) -> tuple[Tensor, ...]:

@@ -178,7 +178,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     rows, columns = map(int, tensor.shape)
     tensor.normal_(0, std, generator=generator)
     for column in range(columns):
-        tensor[randperm(rows, generator=generator)[: math.ceil(sparsity * rows)], column] = 0.0
+        order = randperm(rows, generator=generator, device=tensor.device)
+        tensor[order[: math.ceil(sparsity * rows)], column] = 0.0
     return tensor
 
 

@@ -190,6 +190,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | 
                 )
     if sum(sizes) != len(dataset):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = randperm(int(sum(sizes)), generator=generator).tolist()
+    place = None if generator is None else generator.device
+    order = randperm(int(sum(sizes)), generator=generator, device=place).tolist()
     ends = itertools.accumulate(map(int, sizes))
     return [Subset(dataset, order[end - int(size) : end]) for end, size in zip(ends, sizes, strict=True)]

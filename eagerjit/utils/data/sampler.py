@@ -20,7 +20,13 @@ _CHUNK = 32
 
 def draw_seed(generator: Generator | None = None) -> int:
     """A seed from a generator, the default one if there is none."""
-    return random.randint(2**53, (), generator=generator).item()  # type: ignore[return-value]  # an integer
+    found = random.randint(2**53, (), generator=generator, device=_place(generator)).item()
+    return found  # type: ignore[return-value]  # an integer
+
+
+def _place(generator: Generator | None) -> Any:
+    """Where indices are drawn: where the generator is, by default where tensors are made."""
+    return None if generator is None else generator.device
 
 
 class Sampler(Generic[T_co]):
@@ -73,12 +79,12 @@ class RandomSampler(Sampler[int]):
         while left > 0:
             if self.replacement:
                 count = min(_CHUNK, left)
-                indices = random.randint(n, (_CHUNK,), generator=generator).tolist()
+                indices = random.randint(n, (_CHUNK,), generator=generator, device=generator.device).tolist()
             else:
                 if n == 0:
                     raise ZeroDivisionError("there is nothing to draw from")
                 count = min(n, left)
-                indices = random.randperm(n, generator=generator).tolist()
+                indices = random.randperm(n, generator=generator, device=generator.device).tolist()
             yield from indices[:count]
             left -= count
 
@@ -93,7 +99,8 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
-        for i in random.randperm(len(self.indices), generator=self.generator).tolist():
+        order = random.randperm(len(self.indices), generator=self.generator, device=_place(self.generator))
+        for i in order.tolist():
             yield self.indices[i]
 
     def __len__(self) -> int:

@@ -303,6 +303,55 @@ def test_a_call_writes_where_tensors_lie() -> None:
     assert there.tolist() == here.tolist()
 
 
+DRAWS: dict[str, Any] = {
+    "rand": lambda place, g: ej.rand(3, device=place, generator=g),
+    "randn": lambda place, g: ej.randn(3, device=place, generator=g, dtype=ej.complex64),
+    "randint": lambda place, g: ej.randint(5, (3,), device=place, generator=g),
+    "randperm": lambda place, g: ej.randperm(3, device=place, generator=g),
+    "normal": lambda place, g: ej.normal(ej.ones(3, device=place), 1.0, generator=g),
+    "normal of numbers": lambda place, g: ej.normal(0.0, 1.0, (3,), device=place, generator=g),
+    "out": lambda place, g: ej.rand(3, out=ej.empty(3, device=place), generator=g),
+    "default": lambda place, g: _by_default(place, lambda: ej.rand(3, generator=g)),
+    "multinomial": lambda place, g: ej.multinomial(ej.ones(3, device=place), 2, generator=g),
+    "bernoulli": lambda place, g: ej.bernoulli(ej.full((3,), 0.5, device=place), generator=g),
+    "poisson": lambda place, g: ej.poisson(ej.ones(3, device=place), generator=g),
+    "normal_": lambda place, g: ej.ones(3, device=place).normal_(generator=g),
+    "complex uniform_": lambda place, g: ej.ones(3, device=place, dtype=ej.complex64).uniform_(generator=g),
+    "random_": lambda place, g: ej.ones(3, device=place).random_(generator=g),
+    "exponential_": lambda place, g: ej.ones(3, device=place).exponential_(generator=g),
+    "orthogonal_": lambda place, g: nn.init.orthogonal_(ej.empty(2, 2, device=place), generator=g),
+    "sparse_": lambda place, g: nn.init.sparse_(ej.empty(3, 3, device=place), 0.4, generator=g),
+}  # fmt: skip
+
+
+def _by_default(place: str, make: Any) -> Any:
+    with ej.device(place):
+        return make()
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("place", ["cpu", "cuda"])
+def test_generators_of_another_device_are_refused(name: str, place: str) -> None:
+    other = {"cpu": "cuda", "cuda": "cpu"}[place]
+    with pytest.raises(RuntimeError, match=f"Expected a '{place}' device type for generator but found '{other}'"):
+        DRAWS[name](place, ej.Generator(device=other))
+    draws = [DRAWS[name](place, ej.Generator(device=place).manual_seed(1)) for _ in range(2)]
+    assert draws[0].tolist() == draws[1].tolist() and draws[0].device.type == place
+
+
+def test_data_are_shuffled_by_generators_of_any_device() -> None:
+    data = list(range(8))
+    for place in ("cpu", "cuda"):
+        for default in ("cpu", "cuda"):
+            with ej.device(default):
+                given = [ej.Generator(device=place).manual_seed(2) for _ in range(2)]
+                orders = [list(ej.utils.data.DataLoader(data, 8, shuffle=True, generator=g))[0].tolist() for g in given]
+                assert orders[0] == orders[1] and sorted(orders[0]) == data
+                parts = ej.utils.data.random_split(data, [3, 5], generator=ej.Generator(device=place))
+                assert sorted([*parts[0], *parts[1]]) == data
+                assert sorted(ej.utils.data.SubsetRandomSampler(data, generator=given[0])) == data
+
+
 def test_random_numbers_are_the_cpu_s() -> None:
     x = ones(10)
     for draw in (lambda place: nn.functional.dropout(x.to(place), 0.5), lambda place: ej.randn(3, device=place)):
