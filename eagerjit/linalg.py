@@ -7,10 +7,9 @@ from typing import Any
 
 from eagerjit.calling import public
 from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
-from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
+from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor, lu_factor_ex, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices
 from eagerjit.ops.factored import (
-    LU,
     PLU,
     QR,
     SVD,
@@ -109,18 +108,12 @@ def slogdet(A: Tensor) -> SignLogdet:
 
 
 @public
-def lu_factor(A: Tensor, *, pivot: bool = True) -> LU:
-    """L and U of P A = L U in one matrix, and the rows that were exchanged, numbered from 1."""
-    matrices("lu_factor", A)
-    if not pivot:
-        raise NotImplementedError("linalg.lu_factor: pivot=False is not supported on the CPU")
-    return LU(*factor.lu.call(A))
-
-
-@public
 def lu(A: Tensor, *, pivot: bool = True) -> PLU:
     """P, L and U of A = P L U."""
-    return PLU(*unpacked(*lu_factor(A, pivot=pivot)))
+    matrices("lu", A)
+    if not pivot:
+        raise NotImplementedError("linalg.lu: pivot=False is not supported on the CPU")
+    return PLU(*unpacked(*factor.lu.call(A)))
 
 
 @public

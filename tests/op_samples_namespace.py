@@ -59,6 +59,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "ctc_lengths": [make((FEW, 4))],
         "fake_quantize": [make((matrix, torch.tensor(0.25), torch.tensor(-2), -8, 4))],
         "normal_deviation": [make((matrix,))],
+        "sound_factors": [make((draw("s", (2, 3, 3)),))],
         "polygamma": [make((1, matrix)), make((2, matrix))],
         "zeta": [make((vector + 1.0, matrix), (0,))],
         "nextafter": elementwise(2),

@@ -305,6 +305,32 @@ def test_paths(tmp_path: Path) -> None:
     ej.save(1, "/dev/null")
 
 
+VIEWS_OF_ARRAYS: dict[str, Any] = {
+    "steps": lambda t, a: [t.from_numpy(a[1:4, 1::2])],
+    "a view of a view": lambda t, a: [(x := t.from_numpy(a[1:, ::2])), x[1:, 1:], x.T[2]],
+    "a column": lambda t, a: [t.from_numpy(a[:, 3])],
+    "one element": lambda t, a: [t.from_numpy(a[3:4, 2:3]), t.from_numpy(a)[2, 3]],
+    "other order": lambda t, a: [t.from_numpy(a.T[2:])],
+    "none": lambda t, a: [t.from_numpy(a[2:2])],
+    "a Parameter": lambda t, a: [t.nn.Parameter(t.from_numpy(a[1:])[1:, 2:]), t.nn.Parameter(t.from_numpy(a)[2:])],
+    "parts of one array": lambda t, a: [t.from_numpy(a), t.from_numpy(a[1:]), t.from_numpy(a[:, 1:])],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_ARRAYS)
+def test_views_of_arrays_are_saved_as_they_lie(name: str) -> None:
+    """A file holds what a tensor's own memory reaches: not all of the array that NumPy's view is part of."""
+    seen = []
+    for library in (ej, torch):
+        tensors = VIEWS_OF_ARRAYS[name](library, np.arange(40.0).reshape(5, 8))
+        buffer = io.BytesIO()
+        library.save(tensors, buffer)
+        for found in (tensors, library.load(io.BytesIO(buffer.getvalue()))):
+            places = [(t.stride(), t.storage_offset(), t.untyped_storage().nbytes(), t.tolist()) for t in found]
+            seen.append((places, len({t.untyped_storage().data_ptr() for t in found})))
+    assert seen[1:] == seen[:-1]
+
+
 def test_arrays_that_numpy_has_strided_keep_their_memory() -> None:
     strides = []
     for library in (ej, torch):

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling import public
+from eagerjit.dispatch import Op
 from eagerjit.ops import factor
 from eagerjit.ops import small_matrices as small
+from eagerjit.ops.conditions import required
 from eagerjit.ops.factor import LinAlgError, MatrixOp, is_vector, matrices
-from eagerjit.ops.factored import FactorInfo, InverseInfo, LUInfo, ResultInfo
+from eagerjit.ops.factored import LU, FactorInfo, InverseInfo, LUInfo, ResultInfo
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import Parameters
 from eagerjit.tensors.tensor import Tensor
@@ -138,6 +140,34 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     return ResultInfo(found.squeeze(-1) if vector else found, info)
 
 
+_ZERO_PIVOT = (
+    "is zero and using it on lu_solve would result in a division by zero. If you still want to perform the "
+    "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
+
+
+def _sound(factors: Tensor) -> Tensor:
+    """L and U, which are refused where a pivot is 0."""
+    sound = (factors.diagonal(dim1=-2, dim2=-1) != 0).all()
+    return required(sound, factors, "RuntimeError", f"torch.linalg.lu_factor: a diagonal element of U {_ZERO_PIVOT}")
+
+
+_sound_op = Op("sound_factors", _sound, (lambda g, out, factors: g,))
+
+
+@public
+def lu_factor(A: Tensor, *, pivot: bool = True) -> LU:
+    """L and U of P A = L U in one matrix, and the rows that were exchanged, numbered from 1.
+
+    Raises RuntimeError where a pivot is 0.
+    """
+    matrices("lu_factor", A)
+    if not pivot:
+        raise NotImplementedError("linalg.lu_factor: pivot=False is not supported on the CPU")
+    factors, rows = factor.lu.call(A)
+    return LU(_sound_op.call(factors), rows)
+
+
 @public
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUInfo:
     """`lu_factor`, and per matrix 0, or the number of the first pivot that is 0."""
@@ -149,6 +179,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     first = zero.to(dtypes.int32).argmax(-1) + 1 if zero.shape[-1] else zero.sum(-1)
     info = (first * zero.any(-1)).to(dtypes.int32)
     if check_errors and (info != 0).any():
-        where = info.tolist()
-        raise RuntimeError(f"torch.linalg.lu_factor_ex: a pivot of U is zero, by which lu_solve would divide: {where}")
+        numbers = info.reshape(-1).tolist()
+        place = next(i for i, number in enumerate(numbers) if number)
+        batch = f"(Batch element {place}): " if info.ndim else ""
+        raise RuntimeError(f"torch.linalg.lu_factor_ex: {batch}U[{numbers[place]},{numbers[place]}] {_ZERO_PIVOT}")
     return LUInfo(factors, pivots, info)

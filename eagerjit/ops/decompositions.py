@@ -108,7 +108,8 @@ def qr(input: Tensor, some: bool = True) -> linalg.QR:
 @public
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """L and U of A in one matrix, the rows exchanged, and on request the first pivot of each matrix that is 0, or 0."""
-    return tuple((linalg.lu_factor_ex if get_infos else linalg.lu_factor)(A, pivot=pivot))
+    found = tuple(linalg.lu_factor_ex(A, pivot=pivot))
+    return found if get_infos else found[:2]
 
 
 @public

@@ -13,7 +13,7 @@ from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.joining import Copies, concatenated, stacked
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.mistakes import only_tensors, planned_public
@@ -105,7 +105,20 @@ def _gather(input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -
     return emit(indexing.gather, input, as_dtype(index, dtypes.int64), dim=d)
 
 
-gather = Op(
+class GatherOp(Op):
+    """`gather`, where the gradient of an input that no operation has made may be sparse on request."""
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Compute or record. Native code knows of no sparse gradients: it gets no call that asks for one."""
+        input, dim, index, sparse_grad = arguments
+        if sparse_grad and input._requires_grad and input._node is None and mode.grad_mode():
+            from eagerjit.sparse.lookups import gathered
+
+            return gathered(self, input, dim, index)
+        return super().run((input, dim, index, False))
+
+
+gather = GatherOp(
     "gather",
     _gather,
     (

@@ -11,8 +11,8 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.ops.index import own_array
-from eagerjit.ops.strided import whole_of
-from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.ops.strided import memory_of
+from eagerjit.runtime.device_array import DeviceArray, as_strided
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.serialization.storages import KIND_OF_DTYPE
@@ -101,10 +101,11 @@ class Writer(_Base):  # type: ignore[misc]
         if isinstance(array, MetaArray):
             described: tuple[Any, ...] = (tensor.dtype, tuple(array.shape), tensor.stride(), needs)
             return _name("torch._utils", "_rebuild_meta_tensor_no_storage"), described
-        whole = whole_of(tensor, array)
         if isinstance(array, DeviceArray):
-            array, whole = self._copy(array), None
-        owner = _owner(array) if whole is None else whole
+            array = self._copy(array)
+            owner = _owner(array)
+        else:
+            owner = memory_of(tensor)[0]
         memory, offset, steps = self._place(array, owner, tensor.dtype, str(device_of(tensor)))
         described = (memory, offset, tuple(array.shape), steps, needs, OrderedDict())
         if tensor.dtype.name not in KIND_OF_DTYPE:
@@ -138,13 +139,15 @@ class Writer(_Base):  # type: ignore[misc]
     ) -> tuple[_Memory, int, tuple[int, ...]]:
         """Where an array lies: a memory, and the first element and steps in it.
 
-        The memory is all of that which the array is a view of; if that can't be described, a copy of the array.
+        The memory is all of that which the owner reaches; if that can't be described, a copy of the array.
         Raises RuntimeError for memory that was already written as elements of another dtype.
         """
         item = array.itemsize
-        flat = owner.ravel("K") if owner.flags.c_contiguous or owner.flags.f_contiguous else owner
+        low, high = np.lib.array_utils.byte_bounds(owner)
+        count = (high - low) // owner.itemsize if owner.size else 0
+        flat = as_strided(owner, (count,), (owner.itemsize,))
         places = (array.ctypes.data - flat.ctypes.data if array.size else 0, flat.nbytes, *array.strides)
-        if flat.ndim != 1 or not flat.flags.c_contiguous or any(p < 0 or p % item for p in places):
+        if any(p < 0 or p % item for p in places):
             array = np.ascontiguousarray(array).reshape(array.shape)
             flat = array.reshape(-1)
         key = (flat.ctypes.data, flat.nbytes)

@@ -1,4 +1,4 @@
-"""Rows of a table whose gradient is a sparse tensor: of the rows that were read."""
+"""Rows of a table, and elements of a tensor, whose gradient is a sparse tensor: of what was read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.autograd.node import GradNode, record
+from eagerjit.ops.index import stack
+from eagerjit.ops.views import dimension
 from eagerjit.sparse.pattern import Coordinates
 from eagerjit.sparse.tensor import made
 from eagerjit.state import state
+from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -32,6 +35,25 @@ class _Lookup:
 _lookup = _Lookup()
 
 
+class _Gathering:
+    """The op that the tape's node refers to."""
+
+    name, rules = "gather", ()
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """The gradient of the tensor: those of the elements read, in their order, equal places not added up."""
+        input, dim, index = node.inputs  # type: ignore[misc]
+        read, places = index.detach().reshape(-1).long(), []
+        for axis, size in enumerate(index.shape if input.ndim else ()):
+            along = arange(size, device=index.device).reshape(-1, *(1,) * (index.ndim - axis - 1))
+            places.append(read if axis == dim else along.expand(index.shape).reshape(-1))
+        where = stack(places) if places else read.new_empty((0, read.shape[0]))
+        return made(Coordinates(where, tuple(map(int, input.shape)), False), grads[0].reshape(-1)), None, None
+
+
+_gathering = _Gathering()
+
+
 def looked_up(
     op: Any, weight: Tensor, input: Tensor, padding_idx: int | None, by_frequency: bool, error: str
 ) -> Tensor:
@@ -44,3 +66,13 @@ def looked_up(
         rows = op.call(weight, input, padding_idx, False, error)
     record(_lookup, (weight, input.clone(), padding_idx), rows)
     return rows
+
+
+def gathered(op: Any, input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """What an op reads of a leaf at an index along a dimension."""
+    if state.tracer is not None:
+        raise TraceBreak("the gradient of gather with sparse_grad=True is a sparse tensor", user_line())
+    with no_grad():
+        found: Tensor = op.call(input, dim, index)
+    record(_gathering, (input, dimension(dim, input.ndim), index.clone()), found)
+    return found

@@ -81,17 +81,8 @@ class Tensor(TensorOperators, metaclass=TensorClass):
     """
 
     __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_data",
-        "_grad",
-        "_hooks",
-        "_index",
-        "_node",
-        "_requires_grad",
-        "_storage",
-        "_view",
-    )
+        "__dict__", "__weakref__", "_data", "_grad", "_hooks", "_index", "_node", "_requires_grad", "_storage", "_view",
+    )  # fmt: skip
 
     _data: Any
     _node: Any
@@ -288,6 +279,10 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
             parameter = state.tracer.silence(data.detach(), cls)
         else:
             parameter = new_tensor(np.empty(0, np.float32) if data is None else data._data, cls)
+            if data is not None and data._view is not None and isinstance(data._data, np.ndarray):
+                from eagerjit.ops.strided import memory_of
+
+                storage_of(parameter).whole = memory_of(data)[0]
         if requires_grad and data is not None and not data.dtype.is_differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         parameter._requires_grad = bool(requires_grad)

@@ -267,6 +267,26 @@ def test_matrices_without_an_answer(name: str) -> None:
     assert ("Batch element 1" in str(caught.value)) == (name == "inv of one")
 
 
+SINGULAR: dict[str, Any] = {
+    "lu_factor": lambda t, x: t.linalg.lu_factor(x),
+    "lu_factor of several": lambda t, x: t.linalg.lu_factor(t.stack([t.eye(3), x])),
+    "lu_factor of a rectangle": lambda t, x: t.linalg.lu_factor(x[:2] * 0),
+    "lu_factor_ex": lambda t, x: tuple(t.linalg.lu_factor_ex(x)),
+    "lu_factor_ex, checked": lambda t, x: t.linalg.lu_factor_ex(x, check_errors=True),
+    "lu_factor_ex of several, checked": lambda t, x: t.linalg.lu_factor_ex(t.stack([t.eye(3), x]), check_errors=True),
+    "lu": lambda t, x: tuple(t.linalg.lu(x)),
+    "det": lambda t, x: t.linalg.det(x),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_factors_of_singular_matrices(name: str) -> None:
+    matrix = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [1.0, 1.0, 1.0]], np.float32)
+    compare(SINGULAR[name], matrix, grad=False)
+    jitted = eagerjit.jit(lambda x: SINGULAR[name](eagerjit, x))
+    compare(lambda t, x: jitted(x) if t is eagerjit else SINGULAR[name](t, x), matrix, grad=False)
+
+
 SECOND = {
     "inv": lambda t, x: t.linalg.inv(shifted(t, x)),
     "det": lambda t, x: t.linalg.det(x),

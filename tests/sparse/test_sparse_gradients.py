@@ -245,6 +245,30 @@ def test_refusals() -> None:
         eagerjit.optim.SparseAdam([table], lr=-1.0)
 
 
+GATHERED = """
+x.gather(1, i) | t.gather(x, -1, i, sparse_grad=True) | x.gather(0, i[:, :1], sparse_grad=True)
+t.gather(x[0].detach().requires_grad_(), 0, i[1], sparse_grad=True) | x.gather(1, i.int(), sparse_grad=True)
+x.gather(1, i, sparse_grad=True) + x.gather(0, i, sparse_grad=True).sum() | x.gather(1, i, sparse_grad=True) + x.sum()
+(x * 2).gather(1, i, sparse_grad=True) | x.detach().gather(1, i, sparse_grad=True) + x.sum()
+x.gather(1, i[:, :0], sparse_grad=True) | x[0, 0].detach().requires_grad_().gather(0, i[0, 0] * 0, sparse_grad=True)
+x.gather(1, i + 7, sparse_grad=True) | x.gather(2, i, sparse_grad=True) | x.gather(0, i[0], sparse_grad=True)
+"""
+
+
+@pytest.mark.parametrize("text", [e.strip() for line in GATHERED.split("\n") for e in line.split(" | ") if e.strip()])
+def test_of_what_is_gathered(text: str) -> None:
+    def run(t: Any) -> Any:
+        x = t.arange(6.0).reshape(2, 3).requires_grad_()
+        for _ in range(2):
+            y = eval(text, {"t": t, "x": x, "i": t.tensor([[0, 0], [1, 0]])})
+            y.pow(2).sum().backward()
+        if "* 2" in text:  # through an operation the gradient is dense here
+            return y, x.grad.to_dense()
+        return y, x.grad, x.grad is not None and x.grad.is_sparse
+
+    compare(run)
+
+
 def test_jitted_functions_with_sparse_gradients_run_eagerly() -> None:
     table = eagerjit.nn.Embedding(5, 2, sparse=True)
     optimizer = eagerjit.optim.SGD(table.parameters(), lr=0.5)

@@ -345,7 +345,8 @@ def test_data_are_shuffled_by_generators_of_any_device() -> None:
         for default in ("cpu", "cuda"):
             with ej.device(default):
                 given = [ej.Generator(device=place).manual_seed(2) for _ in range(2)]
-                orders = [list(ej.utils.data.DataLoader(data, 8, shuffle=True, generator=g))[0].tolist() for g in given]
+                loaders = [ej.utils.data.DataLoader(data, 8, shuffle=True, generator=g) for g in given]
+                orders = [next(iter(loader)).tolist() for loader in loaders]
                 assert orders[0] == orders[1] and sorted(orders[0]) == data
                 parts = ej.utils.data.random_split(data, [3, 5], generator=ej.Generator(device=place))
                 assert sorted([*parts[0], *parts[1]]) == data
