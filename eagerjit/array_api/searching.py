@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array, common
-from eagerjit.ops import bins, counted, index, ordering, pointwise, reduce, shaping
+from eagerjit.ops import bins, counted, gathering, index, ordering, pointwise, reduce, shaping
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -114,7 +114,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     positions = index.wrapped(_integers("take_along_axis", indices), size)
     rows, spread = [*shape], [*shape]
     rows[d], spread[d] = size, count
-    return index.gather.call(x.expand(rows), d, positions.expand(spread))
+    return gathering.gather.call(x.expand(rows), d, positions.expand(spread))
 
 
 def _integers(name: str, indices: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.joining import Copies, concatenated, stacked
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.mistakes import only_tensors, planned_public
@@ -92,42 +92,6 @@ def check_index(name: str, index: Any, any_empty: bool = False) -> None:
     if not known and not (any_empty and isinstance(index, Tensor) and index.numel() == 0):
         found = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {found}")
-
-
-def _gather(input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -> Tensor:
-    """Elements of input at `index` along dim."""
-    check_index("gather", index, any_empty=True)
-    d = views.dimension(dim, input.ndim)
-    if input.ndim == 0 or index.ndim == 0:
-        return _gather(input.reshape(-1), 0, index.reshape(-1)).view(index.shape)
-    if index.ndim != input.ndim and index.numel() == 0:
-        return input.new_zeros(index.shape)
-    return emit(indexing.gather, input, as_dtype(index, dtypes.int64), dim=d)
-
-
-class GatherOp(Op):
-    """`gather`, where the gradient of an input that no operation has made may be sparse on request."""
-
-    def run(self, arguments: tuple[Any, ...]) -> Any:
-        """Compute or record. Native code knows of no sparse gradients: it gets no call that asks for one."""
-        input, dim, index, sparse_grad = arguments
-        if sparse_grad and input._requires_grad and input._node is None and mode.grad_mode():
-            from eagerjit.sparse.lookups import gathered
-
-            return gathered(self, input, dim, index)
-        return super().run((input, dim, index, False))
-
-
-gather = GatherOp(
-    "gather",
-    _gather,
-    (
-        lambda g, out, input, dim, index, sparse_grad: g.new_zeros(input.shape).scatter_add(dim, index, g),
-        None,
-        None,
-        None,
-    ),
-)
 
 
 def _pick(input: Tensor, dim: int, index: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from eagerjit.ops import (
     composite,
     counted,
     elementary,
+    gathering,
     index,
     linear,
     normalization,
@@ -61,7 +62,7 @@ OPS = {
     "matmul": linear.matmul.call, "addmm": linear.addmm.call,
     **{name: op.call for name, op in elementary.ELEMENTARY.items() if name != "prelu"},
     "take_rows": index.take_rows.call, "add_rows": index.add_rows.call, "put_rows": index.put_rows.call,
-    "gather": index.gather.call, "scatter_add": index.scatter_add.call, "replace_slice": index.slice_scatter.call,
+    "gather": gathering.gather.call, "scatter_add": index.scatter_add.call, "replace_slice": index.slice_scatter.call,
     "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": moving.clone.call,
 }  # fmt: skip
 """Methods that are ops themselves."""
