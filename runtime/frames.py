@@ -12,6 +12,7 @@ import sys
 from types import CellType, CodeType, FrameType
 from typing import Any
 
+from eagerjit.runtime.cpython import decrement, increment
 from eagerjit.runtime.source import is_library
 from eagerjit.runtime.stack_depth import depths
 
@@ -19,11 +20,6 @@ _SUPPORTED = ((3, 11), (3, 12), (3, 13))
 _FRAME, _LOCALS = 24, 72  # PyFrameObject.f_frame, and localsplus of its target
 _CODE = 32 if sys.version_info < (3, 12) else 0
 _WORD = 8
-
-_increment = ctypes.pythonapi.Py_IncRef
-_increment.argtypes = [ctypes.py_object]
-_decrement = ctypes.pythonapi.Py_DecRef
-_decrement.argtypes = [ctypes.c_void_p]
 
 
 class NoValue:
@@ -62,9 +58,9 @@ def replace(frame: FrameType, depth: int, value: Any) -> None:
     """Put another value in the place of the one that lies `depth` below the top of the stack."""
     address = _top(frame) - _WORD * (1 + depth)
     before = _word(address)
-    _increment(value)
+    increment(value)
     ctypes.c_void_p.from_address(address).value = id(value)
-    _decrement(before)
+    decrement(before)
 
 
 def cell(frame: FrameType, name: str) -> CellType:

@@ -14,6 +14,8 @@ import sysconfig
 from types import FunctionType
 from typing import Any
 
+from eagerjit.runtime.cpython import function
+
 HEAD_BYTES = object.__basicsize__
 
 _T_LONGLONG, _T_PYSSIZET, _READONLY = 17, 19, 1
@@ -70,16 +72,11 @@ def supported() -> bool:
     )
 
 
-def _function(name: str, *arguments: Any) -> Any:
-    function = ctypes.PYFUNCTYPE(ctypes.py_object, *arguments)((name, ctypes.pythonapi))
-    return function
-
-
 def _make(name: str, size: int, flags: int, slots: list[tuple[int, int]], base: type | None) -> type:
     table = (_Slot * (len(slots) + 1))(*(_Slot(*slot) for slot in slots))
     spec = _Spec(name.encode(), size, 0, flags, table)
     _immortal.extend((table, spec))
-    make = _function("PyType_FromSpecWithBases", ctypes.c_void_p, ctypes.py_object)
+    make = function("PyType_FromSpecWithBases", ctypes.py_object, ctypes.c_void_p, ctypes.py_object)
     made: type = make(ctypes.addressof(spec), (base or object,))
     return made
 
@@ -101,7 +98,7 @@ def raw_base(name: str, words: tuple[str, ...]) -> Any:
 
 def _slot_of(owner: type, slot: int) -> int:
     """A C function in a type's slot."""
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(("PyType_GetSlot", ctypes.pythonapi))
+    get = function("PyType_GetSlot", ctypes.c_void_p, ctypes.py_object, ctypes.c_int)
     return int(get(owner, slot))
 
 
@@ -127,7 +124,7 @@ def install_native_method(owner: type, name: str, address: int, doc: str, argume
     """
     definition = _Method(name.encode(), address, _METH_O if arguments else _METH_NOARGS, doc.encode())
     _immortal.append(definition)
-    make = _function("PyDescr_NewMethod", ctypes.py_object, ctypes.c_void_p)
+    make = function("PyDescr_NewMethod", ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     setattr(owner, name, make(owner, ctypes.addressof(definition)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import direct, dtypes
+from eagerjit.runtime.cpython import function
 from eagerjit.runtime.program import HostCall
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -44,9 +45,7 @@ def memory_at(
 
 
 _READ, _WRITE = 0x100, 0x200  # of PyMemoryView_FromMemory
-_view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
-    ("PyMemoryView_FromMemory", ctypes.pythonapi)
-)
+_view = function("PyMemoryView_FromMemory", ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 
 
 def _lent(address: int, shape: tuple[int, ...], dtype: np.dtype, access: int) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from eagerjit.runtime import dtypes, heap_types, log, memory, mode, source
 from eagerjit.runtime.binding import bound, note_written, slot_names
+from eagerjit.runtime.cpython import function, increment
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock
@@ -25,7 +26,7 @@ _VERSION, _ARRAY_TYPE, _NEW_FROM_DESCRIPTOR, _SET_BASE_OBJECT = 0, 2, 94, 282
 _ABI = 0x2000000
 
 _alive: list[Any] = []  # what the context block points to, which is read for longer than this module lives
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))
+increment(_alive)
 _filled_for = -1
 _failure = ""
 
@@ -226,9 +227,7 @@ def _file_offset() -> int:
 
 def _numpy_table() -> Any:
     """NumPy's C API table, of an ABI we know."""
-    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
+    get_pointer = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     address = get_pointer(np._core.multiarray._ARRAY_API, None)  # type: ignore[attr-defined]
     table = (ctypes.c_int64 * (_SET_BASE_OBJECT + 1)).from_address(address)
     abi = ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION])()

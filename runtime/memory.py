@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime.cpython import function, increment
 from eagerjit.runtime.native import agreed as layout
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import once
@@ -38,22 +39,18 @@ def handler_capsule() -> Any:
     library = native()
     addresses = [library.address(f"handler_{name}") for name in ("malloc", "calloc", "realloc", "free")]
     handler = _Handler(b"eagerjit", 1, None, *addresses)
-    new_capsule = ctypes.pythonapi.PyCapsule_New
-    new_capsule.restype = ctypes.py_object
-    new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    new_capsule = function("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
     capsule = new_capsule(ctypes.addressof(handler), ctypes.addressof(_CAPSULE_NAME), None)
     # Arrays alive at interpreter exit still use both: they are never freed.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(capsule))
+    increment(handler)
+    increment(capsule)
     return capsule
 
 
 @functools.cache
 def _set_handler() -> Any:
     """NumPy's PyDataMem_SetHandler, which returns the handler it replaces."""
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype = ctypes.c_void_p
-    get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    get_pointer = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     table = get_pointer(np._core.multiarray._ARRAY_API, None)  # type: ignore[attr-defined]
     address = (ctypes.c_void_p * (_SET_HANDLER + 1)).from_address(table)[_SET_HANDLER]
     assert address

@@ -14,6 +14,7 @@ import threading
 from typing import Any
 
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.cpython import function
 
 GRAD_OFF = 1
 TRACING = 2
@@ -35,13 +36,9 @@ words = (ctypes.c_int64 * 8)()
 words[DTYPE_WORD] = dtypes.float32.code
 words_address = ctypes.addressof(words)
 
-_api = ctypes.pythonapi
-_api.PyThread_tss_alloc.restype = ctypes.c_void_p
-_api.PyThread_tss_create.argtypes = [ctypes.c_void_p]
-_set_flags = _api.PyThread_tss_set
-_set_flags.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-flags_key: int = _api.PyThread_tss_alloc()
-if not flags_key or _api.PyThread_tss_create(flags_key) != 0:
+_set_flags = function("PyThread_tss_set", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+flags_key: int = function("PyThread_tss_alloc", ctypes.c_void_p)()
+if not flags_key or function("PyThread_tss_create", ctypes.c_int, ctypes.c_void_p)(flags_key) != 0:
     raise MemoryError("no thread-specific storage left for eagerjit's grad mode")
 
 

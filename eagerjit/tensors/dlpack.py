@@ -15,6 +15,7 @@ import numpy as np
 
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.cpython import function
 from eagerjit.tensors.placement import device_of, gpu, moved, wanted
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
@@ -40,12 +41,11 @@ class _Described(ctypes.Structure):
 
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 _Destructor = ctypes.PYFUNCTYPE(None, c_void_p)
-_python = ctypes.pythonapi
-_pointer = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", _python))
-_rename = ctypes.PYFUNCTYPE(c_int, py_object, c_char_p)(("PyCapsule_SetName", _python))
-_new_capsule = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", _python))
-_is_named = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", _python))
-_pointer_of_dying = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _python))
+_pointer = function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
+_rename = function("PyCapsule_SetName", c_int, py_object, c_char_p)
+_new_capsule = function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
+_is_named = function("PyCapsule_IsValid", c_int, c_void_p, c_char_p)
+_pointer_of_dying = function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:

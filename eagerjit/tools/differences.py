@@ -155,11 +155,6 @@ DIFFERENCES = (
         "kernels compute with real and imaginary parts",
     ),
     Difference(
-        "lu, lu_factor",
-        "have derivatives for square matrices only",
-        "the formula for others is not written",
-    ),
-    Difference(
         "lr_scheduler.*.step, Module.train, Module.eval",
         "a jitted function that calls one runs eagerly, after a warning",
         "they change Python objects that guards are about; call them outside",

@@ -16,6 +16,7 @@ import numpy as np
 
 from eagerjit.runtime import heap_types, layout, log, mode
 from eagerjit.runtime.check import check_program
+from eagerjit.runtime.cpython import increment
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.execute import NativeExecutable, install_run
 from eagerjit.runtime.gpu.descriptors import TensorMap
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 ON_HOST = frozenset({Op.MATMUL, Op.CONVOLUTION, Op.CALL, Op.READ_SIZE, Op.CHECK_VALUE})
 NOTHING = frozenset({Op.BEGIN, Op.FINISH})  # a launch only queues work: the GIL is kept
 _alive: list[Any] = []  # what native code points to for as long as the process lives
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))  # which is longer than this module
+increment(_alive)  # which is longer than this module
 
 
 class Ready(Protocol):
