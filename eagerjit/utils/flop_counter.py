@@ -75,8 +75,8 @@ class FlopCounterMode:
     display         whether the table is printed at the end
     custom_mapping  formulas for operators of `torch.ops`, as `register_flop_formula` takes them
 
-    Compiled functions run as they are meanwhile. An operation of a backward pass belongs to the Modules in which the
-    operation was called that it is the gradient of.
+    Compiled functions run as they are meanwhile; the gradients of calls that were compiled before are not counted. An
+    operation of a backward pass belongs to the Modules in which the operation was called that it is the gradient of.
     """
 
     def __init__(
