@@ -166,10 +166,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "columns": [Sample((IMAGE, (3, 2), (1, 2), (1, 0), (2, 1)))],
     "image_of_columns": [Sample((draw("c", (1, 12, 6)), (4, 5), (3, 2), (1, 2), (1, 0), (2, 1)))],
     "interpolate": [
-        *(Sample((IMAGE, (3, 7), (None, None), mode, False, False)) for mode in ("nearest", "bilinear", "bicubic")),
-        Sample((IMAGE, (8, 10), (2.0, 2.0), "nearest-exact", False, False)),
-        Sample((IMAGE, (3, 7), (None, None), "bilinear", True, True))],
+        *(Sample((IMAGE, (3, 7), (None, None), mode, False)) for mode in ("nearest", "bilinear", "bicubic")),
+        Sample((IMAGE, (8, 10), (2.0, 2.0), "nearest-exact", False))],
     "repeated_points": [Sample((IMAGE, (2, 3))), Sample((IMAGE, (1, 2)))],
+    "smooth_line": [Sample((IMAGE, 3, 3, 1.7, 5, False)), Sample((IMAGE, 2, 8, 0.5, 5, True))],
     "scaled_line": [Sample((IMAGE, 3, 7, 1.5)), Sample((IMAGE, 2, 8, 2.0))],
     "spread_line": [Sample((IMAGE, 3, 3, 1.5))],
     "pixel_shuffle": [Sample((draw("x", (2, 4, 1, 3)), 2))],

@@ -13,7 +13,7 @@ from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pooling import _like, _named, batched, scattered
 from eagerjit.ops.reduce import mean
-from eagerjit.ops.resampling import along, taken
+from eagerjit.ops.taps import along, taken
 from eagerjit.ops.windows import Numbers, better, block_sum, window_maximum
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange

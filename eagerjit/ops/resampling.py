@@ -9,6 +9,20 @@ from typing import Any
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.taps import (
+    along,
+    cubic,
+    in_columns,
+    linear,
+    neighbours,
+    ratio,
+    smooth,
+    step_and_window,
+    taken,
+    weighted,
+    weighted_bytes,
+    weighted_window,
+)  # fmt: skip
 from eagerjit.ops.windows import window_sum
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
@@ -19,36 +33,10 @@ from eagerjit.tensors.tensor import Tensor
 
 MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact")
 RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+BYTES = ("nearest", "nearest-exact", "bilinear", "bicubic")
+"""Modes for images of bytes."""
 MOST_SPREAD = 8.0
 """Scales up to which the gradient of linear interpolation gathers; it takes twice as many terms."""
-CUBIC = -0.75
-"""The free parameter of the cubic kernel (Keys 1981), as PyTorch and OpenCV choose it."""
-CUBIC_SMOOTH = -0.5
-"""The same with antialiasing, as Pillow chooses it."""
-
-
-def along(vector: Tensor, d: int, rank: int) -> Tensor:
-    """A vector along one dimension of many."""
-    return vector.reshape([-1 if a == d else 1 for a in range(rank)])
-
-
-def taken(x: Tensor, d: int, place: Tensor) -> Tensor:
-    """x at these places along a dimension."""
-    shape = tuple(place.shape[0] if a == d else n for a, n in enumerate(x.shape))
-    return x.gather(d, along(place, d, x.ndim).expand(shape))
-
-
-def _ratio(n: Any, wanted: Any, scale: float | None) -> Any:
-    """Input places per output place."""
-    return n / wanted if scale is None else 1.0 / scale
-
-
-def _positions(n: Any, wanted: Any, scale: float | None, align: bool, dtype: Any) -> Tensor:
-    """Where the outputs lie among the inputs, as fractions of places."""
-    each = as_dtype(arange(wanted), dtype)
-    if align:
-        return each * ((n - 1) / (wanted - 1) if wanted > 1 else 0.0)
-    return (each + 0.5) * _ratio(n, wanted, scale) - 0.5
 
 
 def _nearest(x: Tensor, d: int, wanted: Any, scale: float | None, exact: bool) -> Tensor:
@@ -57,29 +45,14 @@ def _nearest(x: Tensor, d: int, wanted: Any, scale: float | None, exact: bool) -
         return x
     computed = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
     each = as_dtype(arange(wanted), computed)
-    ratio = arange(1).to(computed) + _ratio(n, wanted, scale)  # rounded as PyTorch's is, before it multiplies
-    place = ((each + 0.5) * ratio if exact else each * ratio).floor().long().clamp(max=n - 1)
+    step = arange(1).to(computed) + ratio(n, wanted, scale)  # rounded as PyTorch's is, before it multiplies
+    place = ((each + 0.5) * step if exact else each * step).floor().long().clamp(max=n - 1)
     return taken(x, d, place)
-
-
-def _linear(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool) -> Tensor:
-    n = x.shape[d]
-    at = _positions(n, wanted, scale, align, x.dtype)
-    at = at if align else at.clamp(min=0.0)
-    first, beyond = _neighbours(at, n)
-    weight = along(beyond, d, x.ndim)
-    return taken(x, d, first) * (1 - weight) + taken(x, d, (first + 1).clamp(max=n - 1)) * weight
-
-
-def _neighbours(at: Tensor, n: Any) -> tuple[Tensor, Tensor]:
-    """The place before each position, and how far beyond it the position is."""
-    low = at.floor().clamp(max=as_dtype(arange(1) + (n - 1), at.dtype))
-    return low.long(), (at - low).clamp(max=1.0)
 
 
 def _scaled_line(input: Tensor, d: int, wanted: Any, scale: float) -> Tensor:
     """Linear interpolation along one dimension, enlarged by a known factor."""
-    return _linear(input, d, wanted, scale, False)
+    return weighted(input, d, linear(input.shape[d], wanted, scale, False, input.dtype))
 
 
 def _spread_line(output: Tensor, d: int, size: Any, scale: float) -> Tensor:
@@ -90,8 +63,8 @@ def _spread_line(output: Tensor, d: int, size: Any, scale: float) -> Tensor:
     total: Any = None
     for t in range(math.ceil(2 * scale) + 2):
         place = first + t
-        at = ((as_dtype(place, output.dtype) + 0.5) * _ratio(size, wanted, scale) - 0.5).clamp(min=0.0)
-        low, beyond = _neighbours(at, size)
+        at = ((as_dtype(place, output.dtype) + 0.5) * ratio(size, wanted, scale) - 0.5).clamp(min=0.0)
+        low, beyond = neighbours(at, size)
         weight = (1 - beyond).where(low == each, 0.0) + beyond.where((low + 1).clamp(max=size - 1) == each, 0.0)
         weight = weight.where((place >= 0).logical_and(place < wanted), 0.0)
         part = taken(output, d, place.clamp(min=0, max=wanted - 1)) * along(weight, d, output.ndim)
@@ -113,73 +86,50 @@ spread_line = Op(
 )
 
 
-def near(t: Any, a: float) -> Any:
-    """The cubic kernel within a distance of 1."""
-    return ((a + 2) * t - (a + 3)) * t * t + 1
+def _smooth_line(input: Tensor, d: int, wanted: Any, each: Any, most: int, by_cubic: bool) -> Tensor:
+    """Antialiased interpolation along one dimension."""
+    whole = input.dtype is dtypes.uint8
+    x = input if whole else widened(input)[0]
+    columns = smooth(x.shape[d], wanted, each, most, dtypes.float64 if whole else x.dtype, by_cubic)
+    return as_dtype((weighted_bytes if whole else weighted_window)(x, d, *columns), input.dtype)
 
 
-def far(t: Any, a: float) -> Any:
-    """The cubic kernel at distances from 1 to 2."""
-    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+smooth_line = Op("smooth_line", _smooth_line, numbers=("wanted", "each"))
+smooth_line.linear = True
 
 
-def _cubic(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool) -> Tensor:
-    n = x.shape[d]
-    at = _positions(n, wanted, scale, align, x.dtype)
-    low = at.floor()
-    t, first = at - low, low.long()
-    weights = (far(t + 1, CUBIC), near(t, CUBIC), near(1 - t, CUBIC), far(2 - t, CUBIC))
-    out: Any = None
-    for offset, weight in zip((-1, 0, 1, 2), weights, strict=True):
-        part = taken(x, d, (first + offset).clamp(min=0, max=n - 1)) * along(weight, d, x.ndim)
-        out = part if out is None else out + part
-    return out
-
-
-def _smooth(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool, cubic: bool) -> Tensor:
-    """Antialiased: the kernel is as wide as an output place, its weights sum to 1."""
-    n = x.shape[d]
-    ratio = float((n - 1) / (wanted - 1) if wanted > 1 else 0.0) if align else float(_ratio(n, wanted, scale))
-    width = max(ratio, 1.0)
-    support = (2.0 if cubic else 1.0) * width
-    center = (as_dtype(arange(wanted), x.dtype) + 0.5) * ratio
-    first = (center - support + 0.5).long().clamp(min=0)
-    last = (center + support + 0.5).long().clamp(max=n)
-    total: Any = None
-    parts = []
-    for j in range(math.ceil(support) * 2 + 1):
-        t = ((as_dtype(first, x.dtype) + (j + 0.5) - center) / width).abs()
-        weight = (1.0 - t).clamp(min=0.0)
-        if cubic:
-            weight = near(t, CUBIC_SMOOTH).where(t < 1.0, far(t, CUBIC_SMOOTH).where(t < 2.0, 0.0))
-        weight = weight.where(first + j < last, 0.0)
-        total = weight if total is None else total + weight
-        parts.append((weight, (first + j).clamp(max=n - 1)))
-    out: Any = None
-    for weight, place in parts:
-        part = taken(x, d, place) * along(weight / total, d, x.ndim)
-        out = part if out is None else out + part
-    return out
-
-
-def _interpolated(
-    input: Tensor, size: Any, scales: tuple[float | None, ...], mode: str, align: bool, antialias: bool
+def _smooth(
+    input: Tensor, size: Any, scales: tuple[float | None, ...], align: bool, by_cubic: bool
 ) -> Tensor:
-    """(batch, channels, ...) with its spatial dimensions in other sizes; see `interpolate`."""
     x = input
-    if not mode.startswith("nearest"):
-        (x,) = widened(input)
+    for axis in reversed(range(len(size))):
+        each, most = step_and_window(x.shape[axis + 2], size[axis], scales[axis], align, by_cubic)
+        x = smooth_line.call(x, axis + 2, size[axis], each, most, by_cubic)
+    return x
+
+
+def _interpolated(input: Tensor, size: Any, scales: tuple[float | None, ...], mode: str, align: bool) -> Tensor:
+    """(batch, channels, ...) with its spatial dimensions in other sizes; see `interpolate`."""
+    whole = input.dtype is dtypes.uint8
+    x = input if whole or mode.startswith("nearest") else widened(input)[0]
     for axis in reversed(range(len(size))):
         wanted, scale, d = size[axis], scales[axis], axis + 2
         if mode.startswith("nearest"):
             x = _nearest(x, d, wanted, scale, mode == "nearest-exact")
-        elif antialias:
-            x = _smooth(x, d, wanted, scale, align, mode == "bicubic")
-        elif mode != "bicubic" and not align and scale is not None and 1.0 <= scale <= MOST_SPREAD:
+        elif not whole and mode != "bicubic" and _enlarges(scale, align):
             x = scaled_line.call(x, d, wanted, scale)
         else:
-            x = (_cubic if mode == "bicubic" else _linear)(x, d, wanted, scale, align)
+            taps = cubic if mode == "bicubic" else linear
+            if whole:
+                x = weighted_bytes(x, d, *in_columns(taps(x.shape[d], wanted, scale, align, dtypes.float64)))
+            else:
+                x = weighted(x, d, taps(x.shape[d], wanted, scale, align, x.dtype))
     return as_dtype(x, input.dtype)
+
+
+def _enlarges(scale: float | None, align: bool) -> bool:
+    """Whether the gradient gathers."""
+    return not align and scale is not None and 1.0 <= scale <= MOST_SPREAD
 
 
 interpolate_op = Op("interpolate", _interpolated, shapes=("size",))
@@ -231,7 +181,7 @@ def _check(input: Tensor, size: Any, mode: str, align_corners: Any, antialias: b
         )
     if mode in RANKS and input.ndim - 2 != RANKS[mode]:
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {RANKS[mode] + 2}D input")
-    if not input.dtype.is_floating_point and (not mode.startswith("nearest") or input.dtype is not dtypes.uint8):
+    if not input.dtype.is_floating_point and (input.dtype is not dtypes.uint8 or mode not in BYTES):
         raise NotImplementedError(f'"upsample_{mode}{input.ndim - 2}d" not implemented for \'{input.dtype}\'')
     if input.shape[1] == 0 and mode != "area":
         raise RuntimeError(
@@ -312,7 +262,9 @@ def interpolate(
         return getattr(adaptive, f"adaptive_avg_pool{rank}d"), (input, wanted)
     if mode == "nearest" and all(s in WHOLE for s in scales):
         return repeated.call, (input, tuple(int(s) for s in scales if s is not None))
-    return interpolate_op.call, (input, wanted, scales, mode, bool(align_corners), bool(antialias))
+    if antialias:
+        return _smooth, (input, wanted, scales, bool(align_corners), mode == "bicubic")
+    return interpolate_op.call, (input, wanted, scales, mode, bool(align_corners))
 
 
 def upsample(

@@ -10,7 +10,7 @@ from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import stack
 from eagerjit.ops.pointwise import as_dtype, wide
-from eagerjit.ops.resampling import CUBIC, along, far, near
+from eagerjit.ops.taps import CUBIC, along, far, near
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor
 

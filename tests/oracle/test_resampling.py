@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from oracle import compare, draw
 from test_convolution import check_layer
 
 import eagerjit as ej
+from eagerjit.ops.resampling import smooth_line
 
 SHAPES = {1: (2, 3, 7), 2: (2, 3, 5, 6), 3: (1, 2, 3, 4, 5)}
 MODES = [(1, "nearest"), (1, "linear"), (2, "nearest"), (2, "nearest-exact"), (2, "bilinear"), (2, "bicubic"),
@@ -50,6 +53,34 @@ def test_antialias(mode: str, align: bool, options: dict[str, Any]) -> None:
         return t.nn.functional.interpolate(x, mode=mode, align_corners=align, antialias=True, **options)
 
     compare(run, draw((2, 3, 9, 8), "float64", -1, 1, 3))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("align", [False, True])
+def test_images_of_bytes(mode: str, antialias: bool, align: bool) -> None:
+    image = (draw((2, 5, 17, 40), "float32", 0, 255, 3)).astype("uint8")
+    scaled = {"scale_factor": (0.37, 1.5)}
+    for options in ({"size": (5, 9)}, {"size": (33, 64)}, {"size": 1}, scaled, {"size": (17, 3)}):
+
+        def run(t: Any, x: Any, options: dict[str, Any] = options) -> Any:
+            return t.nn.functional.interpolate(x, mode=mode, align_corners=align, antialias=antialias, **options)
+
+        expected, found = run(torch, torch.from_numpy(image)), run(ej, ej.from_numpy(image))
+        assert found.dtype is ej.uint8 and np.array_equal(expected.numpy(), found.numpy()), options
+
+
+def test_antialiasing_has_a_program_for_many_sizes() -> None:
+    def smaller(n: int, *size: int) -> ej.Tensor:
+        return ej.nn.functional.interpolate(ej.rand(1, 3, n, n + 1), size=size, mode="bicubic", antialias=True)
+
+    def programs() -> int:
+        return sum(len(p) for p in smooth_line.programs.values())
+
+    smaller(280, 15, 15), smaller(40, 15, 15)
+    before = programs()
+    smaller(281, 15, 15), smaller(290, 16, 15), smaller(41, 15, 15), smaller(42, 16, 17)
+    assert programs() == before
 
 
 F: dict[str, Callable[[Any, Any], Any]] = {

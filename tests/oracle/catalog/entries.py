@@ -40,7 +40,6 @@ DIFFERENCES = {
     **dict.fromkeys(
         ("fill_", "zero_", "masked_fill_"), "memory that several elements share is refused, as PyTorch deprecates it"
     ),
-    **dict.fromkeys(("interpolate", "Upsample"), "uint8 is refused by smooth modes: PyTorch's are fixed point"),
     **dict.fromkeys(("topk",), "which of equal elements is named is not defined in PyTorch; here it is the first"),
     "GroupNorm": "the gradient of the weight of an empty input is 0; PyTorch's is NaN",
     "adaptive_avg_pool2d": "the gradient of no channels is empty; PyTorch's is an error",

@@ -1,0 +1,156 @@
+"""Lines of images in other sizes: which places an output is made of, by which weights, and their sums."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from eagerjit.ops.index import stack
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.tensor import Tensor
+
+CUBIC = -0.75
+"""The free parameter of the cubic kernel (Keys 1981), as PyTorch and OpenCV choose it."""
+CUBIC_SMOOTH = -0.5
+"""The same with antialiasing, as Pillow chooses it."""
+FEW = 24
+"""Places in a window whose sums are taken for many outputs at once."""
+MOST_BITS = 22
+"""Of the fraction of a weight that is a whole number."""
+
+Taps = list[tuple[Tensor, Tensor]]
+"""Places in ascending order and their weights, each a vector with an element per output."""
+
+
+def along(vector: Tensor, d: int, rank: int) -> Tensor:
+    """A vector along one dimension of many."""
+    return vector.reshape([-1 if a == d else 1 for a in range(rank)])
+
+
+def taken(x: Tensor, d: int, place: Tensor) -> Tensor:
+    """x at these places along a dimension."""
+    shape = tuple(place.shape[0] if a == d else n for a, n in enumerate(x.shape))
+    return x.gather(d, along(place, d, x.ndim).expand(shape))
+
+
+def ratio(n: Any, wanted: Any, scale: float | None) -> Any:
+    """Input places per output place."""
+    return n / wanted if scale is None else 1.0 / scale
+
+
+def _positions(n: Any, wanted: Any, scale: float | None, align: bool, dtype: Any) -> Tensor:
+    """Where the outputs lie among the inputs, as fractions of places."""
+    each = as_dtype(arange(wanted), dtype)
+    if align:
+        return each * ((n - 1) / (wanted - 1) if wanted > 1 else 0.0)
+    return (each + 0.5) * ratio(n, wanted, scale) - 0.5
+
+
+def neighbours(at: Tensor, n: Any) -> tuple[Tensor, Tensor]:
+    """The place before each position, and how far beyond it the position is."""
+    low = at.floor().clamp(max=as_dtype(arange(1) + (n - 1), at.dtype))
+    return low.long(), (at - low).clamp(max=1.0)
+
+
+def linear(n: Any, wanted: Any, scale: float | None, align: bool, dtype: Any) -> Taps:
+    """Two places by their distances."""
+    at = _positions(n, wanted, scale, align, dtype)
+    first, beyond = neighbours(at if align else at.clamp(min=0.0), n)
+    return [(first, 1 - beyond), ((first + 1).clamp(max=n - 1), beyond)]
+
+
+def near(t: Any, a: float) -> Any:
+    """The cubic kernel within a distance of 1."""
+    return ((a + 2) * t - (a + 3)) * t * t + 1
+
+
+def far(t: Any, a: float) -> Any:
+    """The cubic kernel at distances from 1 to 2."""
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+
+def cubic(n: Any, wanted: Any, scale: float | None, align: bool, dtype: Any) -> Taps:
+    """Four places by the cubic kernel."""
+    at = _positions(n, wanted, scale, align, dtype)
+    low = at.floor()
+    t, first = at - low, low.long()
+    weights = (far(t + 1, CUBIC), near(t, CUBIC), near(1 - t, CUBIC), far(2 - t, CUBIC))
+    return [((first + o).clamp(min=0, max=n - 1), w) for o, w in zip((-1, 0, 1, 2), weights, strict=True)]
+
+
+def step_and_window(n: Any, wanted: Any, scale: float | None, align: bool, by_cubic: bool) -> tuple[Any, int]:
+    """Input places per output place and the length of windows for `smooth`, one of few: so few programs do for all."""
+    inputs, outputs = n, wanted
+    if align:
+        inputs, outputs = (n - 1, wanted - 1) if wanted > 1 else (0, 1)
+    elif scale is not None:
+        inputs, outputs = 1.0 / scale, 1
+    reach = most = 2 if by_cubic else 1
+    while reach * inputs > most * outputs:
+        most += most // 2 + 1
+    return inputs / outputs, 2 * most + 1
+
+
+def smooth(n: Any, wanted: Any, each: Any, most: int, dtype: Any, by_cubic: bool) -> tuple[Tensor, Tensor]:
+    """Antialiased: the kernel is as wide as an output place, `each` input places; the weights of a column sum to 1."""
+    step = as_dtype(arange(1), dtype) + each
+    width = step.clamp(min=1.0)
+    support = width * (2.0 if by_cubic else 1.0)
+    center = (as_dtype(arange(wanted), dtype) + 0.5) * step
+    first = (center - support + 0.5).long().clamp(min=0)
+    last = (center + support + 0.5).long().clamp(max=n)
+    place = first + arange(most).unsqueeze(1)
+    t = ((as_dtype(place, dtype) - center + 0.5) * (1.0 / width)).abs()
+    weight = (1.0 - t).clamp(min=0.0)
+    if by_cubic:
+        weight = near(t, CUBIC_SMOOTH).where(t < 1.0, far(t, CUBIC_SMOOTH).where(t < 2.0, 0.0))
+    weight = weight.where(place < last, 0.0)
+    return place.clamp(max=n - 1), weight / weight.sum(0)
+
+
+def weighted(x: Tensor, d: int, taps: Taps) -> Tensor:
+    """The sum of what lies at the places along a dimension, times the weights."""
+    parts = (taken(x, d, place) * along(weight, d, x.ndim) for place, weight in taps)
+    return functools.reduce(operator.add, parts)
+
+
+def weighted_window(x: Tensor, d: int, places: Tensor, weights: Tensor) -> Tensor:
+    """The same with the places and weights of an output in a column.
+
+    Sums of few are taken for many outputs at once, sums of many one output at a time.
+    """
+    most, wanted = places.shape
+    at = d + 1 if most > FEW else 0
+    if at:
+        places, weights = places.t(), weights.t()
+    shape = [wanted if a == d else n for a, n in enumerate(x.shape)]
+    alone = [wanted if a == d else 1 for a in range(x.ndim)]
+    shape.insert(at, most)
+    alone.insert(at, most)
+    wide = x.unsqueeze(at).expand([most if a == at else -1 for a in range(x.ndim + 1)])
+    window = wide.gather(d if at else d + 1, places.reshape(alone).expand(shape))
+    return (window * weights.reshape(alone)).sum(at)
+
+
+def weighted_bytes(x: Tensor, d: int, places: Tensor, weights: Tensor) -> Tensor:
+    """The same of bytes, rounded to bytes: weights are whole numbers of 16 bits, as Pillow's are."""
+    powers = 2.0 ** as_dtype(arange(1, MOST_BITS + 1), dtypes.float64)
+    bits = ((weights.amax() * powers + 0.5).floor() < 1 << 15).sum()
+    one = (arange(1) + 1) << bits
+    whole = weights * one
+    whole = (whole + 0.5).where(whole >= 0, whole - 0.5).trunc().int()
+    total = weighted_window(x.int(), d, places, whole)
+    return as_dtype(((total + (one >> 1)) >> bits).clamp(0, 255), x.dtype)
+
+
+def in_columns(taps: Taps) -> tuple[Tensor, Tensor]:
+    """Places and weights with an output's in a column; of several at one place the first has the weights of all."""
+    places = stack([place for place, _ in taps])
+    weights = []
+    for j, (place, _) in enumerate(taps):
+        total = functools.reduce(operator.add, [weight.where(place == other, 0.0) for other, weight in taps])
+        weights.append(total if j == 0 else total.where(place != taps[j - 1][0], 0.0))
+    return places, stack(weights)
