@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling import public
+from eagerjit.casts import converted
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
@@ -37,7 +38,8 @@ def _scale(norm: str | None, count: Any, forward: bool) -> float:
 
 
 def _numbers(name: str, input: Tensor, complex_: bool) -> Tensor:
-    """The signal in a dtype that NumPy transforms."""
+    """The signal in a dtype that is transformed."""
+    (input,) = converted(name, input)
     if input.dtype.is_complex:
         if not complex_:
             raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype}")

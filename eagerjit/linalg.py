@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.calling import public
+from eagerjit.casts import CASTS, converting
 from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
 from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor, lu_factor_ex, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices
@@ -368,4 +369,6 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return input.matmul(other)
 
 
-globals().update(explained_functions({name: globals()[name] for name in __all__ if name in globals()}, __name__))
+_functions = {name: globals()[name] for name in __all__ if name in globals()}
+_functions.update({name: converting(function) for name, function in _functions.items() if name in CASTS - {"matmul"}})
+globals().update(explained_functions(_functions, __name__))

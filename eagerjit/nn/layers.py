@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit.casts import converting
 from eagerjit.nn import init
 from eagerjit.nn.affine import Affine
 from eagerjit.nn.module import Module
@@ -54,6 +55,7 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+@converting
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 @ weight[k] @ input2 + bias[k] for every output k."""
     if tuple(input1.shape)[:-1] != tuple(input2.shape)[:-1]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling import public, written
+from eagerjit.casts import converting
 from eagerjit.compiler.ops import complexes
 from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.ops.aliasing import ViewOp, by_ops
@@ -52,6 +53,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return _made.call(real, imag)
 
 
+@converting
 @public
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers of absolute values and angles."""
@@ -141,6 +143,7 @@ def view_as_real(input: Tensor) -> Tensor:
     return as_real_view(input)
 
 
+@converting
 @public
 def view_as_complex(input: Tensor) -> Tensor:
     """The complex numbers whose parts lie along the last dimension: a view."""

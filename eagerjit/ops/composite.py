@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import sizes_by_name
+from eagerjit.casts import converting
 from eagerjit.compiler.ops import views as primitives
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
@@ -183,6 +184,7 @@ _roll_op = Op("roll", _roll, (_roll_back, None, None), shapes=("shifts",))
 _roll_op.linear = True
 
 
+@converting
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Matrix times vector."""
     if input.ndim != 2 or vec.ndim != 1:
@@ -203,6 +205,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     return diag_embed(input, diagonal)
 
 
+@converting
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:

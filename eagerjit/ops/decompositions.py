@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from eagerjit import linalg
 from eagerjit.calling import public
+from eagerjit.casts import converting
 from eagerjit.ops import pivots, products
 from eagerjit.tensors.tensor import Tensor
 
@@ -27,12 +28,14 @@ class SolutionCoefficients(NamedTuple):
     cloned_coefficient: Tensor
 
 
+@converting
 @public
 def inverse(input: Tensor) -> Tensor:
     """The inverse. Raises LinAlgError for a singular matrix."""
     return linalg.inv(input)
 
 
+@converting
 @public
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Moore and Penrose's inverse."""
@@ -48,12 +51,14 @@ def logdet(input: Tensor) -> Tensor:
     return logarithm.where(sign != -1.0, float("nan"))
 
 
+@converting
 @public
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """L of input = L L^H, or its adjoint. Raises LinAlgError unless input is positive-definite."""
     return linalg.cholesky(input, upper=upper)
 
 
+@converting
 @public
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X of A X = input, where input2 is the Cholesky factor of A."""
@@ -67,6 +72,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     return linalg.solve_triangular(lower.mH, middle, upper=True)
 
 
+@converting
 @public
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A, where input is the Cholesky factor of A."""
@@ -76,6 +82,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     return cholesky_solve(unit.expand(input.shape), input, upper)
 
 
+@converting
 @public
 def triangular_solve(
     input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -88,6 +95,7 @@ def triangular_solve(
     return SolutionCoefficients(found, A.clone())
 
 
+@converting
 @public
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> USV:
     """U, S and V of input = U diag(S) V^H."""
@@ -99,6 +107,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> USV:
     return USV(u, s, vh.mH)
 
 
+@converting
 @public
 def qr(input: Tensor, some: bool = True) -> linalg.QR:
     """Q and R of input = Q R."""
@@ -112,6 +121,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     return found if get_infos else found[:2]
 
 
+@converting
 @public
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """X of A X = input from what `lu(A)` gives."""

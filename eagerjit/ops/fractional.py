@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.casts import converting
 from eagerjit.ops.index import cat
 from eagerjit.random import rand
 from eagerjit.tensors.creation import arange
@@ -77,7 +78,7 @@ def _function(rank: int, both: bool) -> Any:
         f"Maxima over windows of a {rank}-dimensional signal that begin at places drawn at random, so that the output "
         "has `output_size`, or `output_ratio` times the input's; with `return_indices` also where they were found."
     )
-    return pool
+    return converting(pool)
 
 
 fractional_max_pool2d, fractional_max_pool3d = _function(2, False), _function(3, False)

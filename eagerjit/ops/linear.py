@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit.casts import converting
 from eagerjit.compiler.ops import elementwise, linear, reductions
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, wide
@@ -135,6 +136,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Plan:
     return _bmm_op.call, (input, mat2)
 
 
+@converting
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Inner product of two vectors."""
     if input.ndim != 1 or tensor.ndim != 1:

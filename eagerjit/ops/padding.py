@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from eagerjit.autograd.formal import Formal
+from eagerjit.casts import converting
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, views
@@ -111,6 +112,12 @@ pad_op.saved_by = ()  # the gradient, though derived, reads sizes alone
 pad_op.formal = Formal((0,), mode=(2, ("reflect", "replicate")))
 
 
+@converting
+def mirrored(input: Tensor, amounts: Any, mode: str, value: Any) -> Tensor:
+    """A border of what lies inside."""
+    return pad_op.call(input, amounts, mode, value)
+
+
 def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:
     """The errors of modes that take elements from the tensor itself."""
     spatial = len(amounts) // 2
@@ -174,4 +181,5 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if value is not None:
         check_fit(number := to_float(value), input.dtype)
         value = number if input.dtype.is_differentiable else value
-    return pad_op.call, (input, amounts, mode, 0 if value is None else value)
+    function = mirrored if mode in ("reflect", "replicate") else pad_op.call
+    return function, (input, amounts, mode, 0 if value is None else value)

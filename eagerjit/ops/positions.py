@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import public, written
+from eagerjit.casts import converting
 from eagerjit.dispatch import Op
 from eagerjit.ops import assignment, pointwise, shaping, subscript, views
 from eagerjit.ops import index as rows
@@ -106,6 +107,7 @@ def _copies(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int
     return d, places, source
 
 
+@converting
 @public
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """input with rows of `source` at `index` along dim."""

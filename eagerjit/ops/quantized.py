@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import public
+from eagerjit.casts import converting
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.conditions import required
@@ -52,6 +53,7 @@ def _call(name: str, input: Tensor, scale: Tensor, zero_point: Tensor, quant_min
     return _op.call(input, scale.detach(), zero_point.detach(), int(quant_min), int(quant_max))
 
 
+@converting
 @public
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int

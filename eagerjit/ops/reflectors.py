@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from eagerjit import linalg
 from eagerjit.calling import public
+from eagerjit.casts import converting
 from eagerjit.ops.factor import matrices
 from eagerjit.ops.index import cat, stack
 from eagerjit.tensors.creation import zeros_like
@@ -20,6 +21,7 @@ class Reflected(NamedTuple):
     tau: Tensor
 
 
+@converting
 @public
 def geqrf(input: Tensor) -> Reflected:
     """R on and above the diagonals, reflectors I - tau v v^H below them, whose product is Q of input = Q R.
@@ -64,6 +66,7 @@ def _reflector(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 orgqr = linalg.householder_product
 
 
+@converting
 @public
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """The product of reflectors as `geqrf` gives them, or its adjoint if `transpose`, times other (behind it unless

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from eagerjit.autograd.formal import Formal
+from eagerjit.casts import converting
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import stack
@@ -98,6 +99,7 @@ grid_sample_op = Op("grid_sample", _grid_sample)
 grid_sample_op.formal = Formal((0, 1), zeros=False, mode=(2, ("nearest",)))
 
 
+@converting
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.calling import RETURNED, ValuesIndices, public
+from eagerjit.casts import converting
 from eagerjit.compiler.ops import elementwise, indexing, routines, searches
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, views
@@ -213,6 +214,7 @@ def _quantile(
     return out if isinstance(q, Tensor) and q.ndim else out.squeeze(0)
 
 
+@converting
 @public
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
@@ -221,6 +223,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
+@converting
 @public
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"

@@ -44,6 +44,27 @@ OPS: dict[str, Callable[..., Any]] = {
     "kl": lambda t, x, y: t.nn.functional.kl_div((x @ y).log_softmax(-1), y.softmax(-1), reduction="sum"),
     "cat": lambda t, x, y: t.cat([x @ y, x]),
     "stack": lambda t, x, y: t.stack([x, x @ y]),
+    "fft": lambda t, x, y: t.fft.fft(x @ y).real,
+    "inverse of rfft": lambda t, x, y: t.fft.irfft(t.fft.rfft(x @ y), n=4),
+    "linalg.inv": lambda t, x, y: t.linalg.inv((x @ y) + 4 * t.eye(4).bfloat16()),
+    "inverse": lambda t, x, y: ((x @ y) + 4 * t.eye(4).bfloat16()).inverse(),
+    "solve": lambda t, x, y: t.linalg.solve(3 * t.eye(4) + y, x @ y),
+    "cholesky": lambda t, x, y: t.linalg.cholesky((x @ x.mT) + t.eye(4)),
+    "svdvals": lambda t, x, y: t.linalg.svdvals(x @ y),
+    "quantile": lambda t, x, y: t.quantile(x @ y, 0.3),
+    "trace": lambda t, x, y: (x @ y).trace(),
+    "polar": lambda t, x, y: t.polar((x @ y).exp(), x @ y).imag,
+    "complex": lambda t, x, y: t.view_as_complex((x @ y).view(4, 2, 2)).real,
+    "mv": lambda t, x, y: x.mv(y[0]),
+    "dot": lambda t, x, y: t.dot(x[0], y[0]),
+    "bilinear": lambda t, x, y: t.nn.functional.bilinear(x, y, t.ones(2, 4, 4)),
+    "addbmm": lambda t, x, y: t.addbmm(x, x[None], y[None]),
+    "prelu": lambda t, x, y: t.nn.functional.prelu(x, y[0, :1]),
+    "index_copy": lambda t, x, y: t.index_copy(x, dim=0, index=t.tensor([1]), source=(x @ y)[:1]),
+    "grid_sample": lambda t, x, y: t.nn.functional.grid_sample((x @ y)[None, None], y.view(1, 2, 4, 2)),
+    "reflection": lambda t, x, y: t.nn.functional.pad((x @ y)[None], (1, 2), mode="reflect"),
+    "constant border": lambda t, x, y: t.nn.functional.pad((x @ y)[None], (1, 2)),
+    "fake quantization": lambda t, x, y: t.fake_quantize_per_tensor_affine(x @ y, 0.1, 0, -9, 9),
     "double": lambda t, x, y: x.double() @ y.double(),
     "integers": lambda t, x, y: x.long() @ y.long(),
     "nested off": lambda t, x, y: off(t, lambda: (x @ y) * 2),
@@ -318,3 +339,16 @@ def test_checkpoints_are_made_again_in_the_same_precision(older: bool) -> None:
     for theirs, ours, plain in zip(*found, strict=True):
         same(ours, theirs, 0.05)
         assert array_of(ours).tobytes() == array_of(plain).tobytes()
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_higher_gradients_outside_of_autocast(order: int) -> None:
+    found = []
+    for f in (third := lambda x: (x @ x).exp().sum(), ej.jit(third)):
+        x = ej.tensor(ARRAYS[0], requires_grad=True)
+        with ej.autocast("cpu", dtype=ej.bfloat16):
+            value = f(x)
+        for _ in range(order):
+            (value,) = ej.autograd.grad(value.sum(), x, create_graph=True)
+        found.append(array_of(value).tobytes())
+    assert found[0] == found[1]
