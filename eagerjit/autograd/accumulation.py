@@ -53,7 +53,8 @@ def _add_hooked(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
         _add(leaf, grad, tracer.get_grad(leaf), shared, create_graph)
     if leaf._hooks is not None:
         for hook in list(leaf._hooks.get("post", {}).values()):
-            call_back(hook, leaf)
+            if call_back(hook, leaf) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 _accumulating = threading.RLock()

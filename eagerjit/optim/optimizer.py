@@ -350,11 +350,11 @@ class Optimizer:
         return id(self.param_groups), groups, states, hooks, plain
 
     def __repr__(self) -> str:
-        lines = []
+        groups = []
         for index, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {index}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
+            lines = [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+            groups.append("\n".join([f"\nParameter Group {index}", *lines, ""]))
+        return f"{type(self).__name__} (" + "".join(groups) + ")"
 
 
 def _value(value: Any) -> Any:

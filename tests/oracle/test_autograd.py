@@ -316,6 +316,15 @@ def test_post_accumulate_hook() -> None:
     assert seen[:2] == seen[2:]
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, ej.jit])
+def test_post_accumulate_hooks_return_nothing(wrap: Any) -> None:
+    for library, wrapped in ((ej, wrap), (torch, lambda f: f)):
+        x = library.ones(2, requires_grad=True)
+        x.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(2))
+        with pytest.raises(RuntimeError, match="should return None"):
+            wrapped(lambda x: (x * 3).sum().backward())(x)
+
+
 def test_errors_name_both_lines() -> None:
     x = ej.ones(3, requires_grad=True)
     y = x * 2

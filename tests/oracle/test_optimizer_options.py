@@ -55,6 +55,14 @@ def test_complex_parameters_are_pairs_of_real_ones(kind: str) -> None:
     assert trained(ej, kind, ej.jit)[0].numpy().tobytes() == ours.numpy().tobytes()
 
 
+def test_groups_are_printed() -> None:
+    printed = []
+    for library in (ej, torch):
+        groups = [{"params": [library.ones(1, requires_grad=True)], "own": n} for n in range(2)]
+        printed.append(repr(library.optim.SGD(groups, lr=0.1)))
+    assert printed[0] == printed[1]
+
+
 def test_complex_sums_start_in_both_parts() -> None:
     found = []
     for library in (ej, torch):
