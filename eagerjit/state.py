@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eagerjit.runtime import dtypes, mode
@@ -97,6 +99,30 @@ def set_casting(casting: Any) -> Any:
     state.casting = casting
     mode.set_casting(casting is not None)
     return before
+
+
+def modes() -> tuple[Any, ...]:
+    """What operations depend on beside their arguments: autocast, where tensors are made, and in which dtype."""
+    return state.casting, state.device, Defaults.dtype
+
+
+@contextmanager
+def in_modes(wanted: tuple[Any, ...]) -> Iterator[None]:
+    """Let these be the modes for a while."""
+    before = modes()
+    _set_modes(wanted)
+    try:
+        yield
+    finally:
+        _set_modes(before)
+
+
+def _set_modes(wanted: tuple[Any, ...]) -> None:
+    from eagerjit import set_default_dtype
+
+    set_casting(wanted[0])
+    state.device = wanted[1]
+    set_default_dtype(wanted[2])
 
 
 def set_saving(saving: Any) -> Any:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from eagerjit.state import set_casting, state
+from eagerjit.state import modes
 from eagerjit.watching.containers import CONTAINERS, copy_of, restore_contents, same_contents
 from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE
 
@@ -18,12 +18,12 @@ class Beginning:
 
     slots       (holder, key, kind, value): what was read of them is guarded, so every call of the version finds it
     containers  (container, copy of what it held)
-    casting     what autocast did
+    modes       what operations depended on
     """
 
     slots: list[tuple[Any, Any, str, Any]] = field(default_factory=list)
     containers: list[tuple[Any, Any]] = field(default_factory=list)
-    casting: Any = field(default_factory=lambda: state.casting)
+    modes: tuple[Any, ...] = field(default_factory=modes)
 
     def note(self, holder: Any, key: Any, kind: str, value: Any) -> None:
         """Remember what was read, where it is kept there itself."""
@@ -56,7 +56,6 @@ class Beginning:
         made = [holder for (holder, *_, value), (*_, held) in both if value is ABSENT and held is not ABSENT]
         tables = [t for t in (h if isinstance(h, dict) else vars_of(h) for h in made) if t is not None]
         held = [(c, copy_of(c)) for c in (*(c for c, _ in self.containers), *tables)]  # in this order, too
-        casting = set_casting(self.casting)
         try:
             for container, before in self.containers:
                 restore(container, before)
@@ -64,7 +63,6 @@ class Beginning:
                 put(holder, key, kind, inputs.get((id(holder), key), value))
             yield
         finally:
-            set_casting(casting)
             for holder, key, kind, value in now:
                 put(holder, key, kind, value)
             for container, before in held:

@@ -53,6 +53,7 @@ from eagerjit.recording.trace import Tracer
 from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.records import record
+from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.observation import TraceBreak
@@ -241,7 +242,7 @@ class Recording:
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = plain_call(structure, arguments)
             heard = answers_of(inquiries, arguments, {})
-            with beginning.again(arguments):
+            with in_modes(beginning.modes), beginning.again(arguments):
                 result = told_again(self.function, call_args, call_kwargs, heard)
             return list({id(x): x for x in leaves_along(given, result)}.values())
 
@@ -328,7 +329,7 @@ class Recording:
         tracer = Tracer(self.name, needs_grad=True)
         before = mode.set_grad_mode(True)
         try:
-            with recording(-1.0), tracer:
+            with recording(-1.0), tracer, in_modes(done[1].modes):
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
                 asked, beginning, work, kept = done
                 inputs = self._arguments(tracer, structure, arguments, work)

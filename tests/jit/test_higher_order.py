@@ -119,3 +119,21 @@ def test_first_gradients_have_no_history_where_the_rule_is_derived(name: str) ->
         plain, compiled = slope(x), jitted(x)
         assert plain.requires_grad is compiled.requires_grad is False and plain.tolist() == compiled.tolist()
     assert ej.is_grad_enabled()
+
+
+def test_second_gradient_under_another_default_dtype() -> None:
+    def function(x: Any) -> Any:
+        return (x * ej.tensor(0.1) + ej.ones(3)).exp()
+
+    found = []
+    for f in (function, ej.jit(function)):
+        x = ej.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        ej.set_default_dtype(ej.float64)
+        try:
+            value = f(x)
+        finally:
+            ej.set_default_dtype(ej.float32)
+        for _ in range(2):
+            (value,) = ej.autograd.grad(value.sum(), x, create_graph=True)
+        found.append(value.tolist())
+    assert found[0] == found[1]
