@@ -21,11 +21,11 @@ class JittedModule:
     def __getattr__(self, name: str) -> Any:
         if name in _FUNCTION_NAMES:
             return getattr(self._compiled, name)
-        return super().__getattr__(name)  # type: ignore[misc]
+        return getattr(self._orig_mod, name)  # whose class may have got more since
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "_orig_mod":
-            super().__setattr__(name, value)
+            setattr(self._orig_mod, name, value)
         elif value is not self._orig_mod:
             raise AttributeError("a jitted Module is that of one Module for good: jit the other one")
 
@@ -42,7 +42,7 @@ def jit_module(module: Module, options: Options) -> Any:
     if isinstance(module, JittedModule):
         return module
     made: Any = object.__new__(_jitted_class(type(module)))  # type: ignore[arg-type]
-    made.__dict__ = module.__dict__
+    object.__setattr__(made, "__dict__", module.__dict__)
     object.__setattr__(made, "_orig_mod", module)
     object.__setattr__(made, "_compiled", JitFunction(module, options))
     return made

@@ -104,6 +104,40 @@ def test_hooks_run_in_jitted_modules(pair: Any) -> None:
     assert same(jitted(X), module(X))
 
 
+class Positive(nn.Module):
+    """A parametrization."""
+
+    def forward(self, x: Any) -> Any:
+        return x.exp()
+
+    def right_inverse(self, x: Any) -> Any:
+        return x.log()
+
+
+class Noting(nn.Linear):
+    """A Module that sees what is assigned to it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.setdefault("seen", []).append(name)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_parametrized_modules(before: bool) -> None:
+    parametrize = nn.utils.parametrize
+    module, x = Noting(3, 4), torch.ones(2, 3)
+    given = module if before else torch.jit(module)
+    assert parametrize.register_parametrization(given, "weight", Positive()) is given
+    jitted = torch.jit(module) if before else given
+    for owner, value in ((module, 2.0), (jitted, 3.0)):
+        owner.weight = torch.full((4, 3), value)
+        owner.flag = value
+        assert torch.equal(jitted(x), module(x)) and torch.allclose(jitted.weight, torch.tensor(value))
+        assert jitted.flag == module.flag == value and module.seen[-1] == "flag"
+    assert parametrize.remove_parametrizations(jitted, "weight") is jitted
+    assert torch.equal(jitted(x), module(x)) and isinstance(module.weight, nn.Parameter)
+
+
 def test_module_compile_compiles_in_place() -> None:
     module = Net().eval()
     expected = module(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -138,6 +139,7 @@ def register_parametrization(
 
     With `unsafe` nothing checks that dtype and shape stay the same.
     """
+    given, module = module, inspect.unwrap(module)  # type: ignore[arg-type]
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         made: Any = module.parametrizations[tensor_name]
@@ -151,7 +153,7 @@ def register_parametrization(
         made.append(parametrization)
         made.unsafe |= unsafe
         mode.bump_epoch()
-        return module
+        return given
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
@@ -165,7 +167,7 @@ def register_parametrization(
     module.parametrizations[tensor_name] = made
     compute(module, tensor_name, _Attribute(tensor_name))
     _name_class(module)
-    return module
+    return given
 
 
 def _name_class(module: Any) -> None:
@@ -182,7 +184,7 @@ def _assign(self: Any, name: str, value: Any) -> None:
     if "parametrizations" in modules and name in modules["parametrizations"]:
         modules["parametrizations"][name].right_inverse(value)
     else:
-        Module.__setattr__(self, name, value)
+        plain_class(self).__setattr__(self, name, value)  # type: ignore[call-arg]
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
@@ -195,6 +197,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Make an attribute a parameter again: with its present value, or what it was made from."""
+    given, module = module, inspect.unwrap(module)  # type: ignore[arg-type]
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     made: Any = module.parametrizations[tensor_name]
@@ -220,7 +223,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         module.register_buffer(tensor_name, original)
     if not is_parametrized(module):
         delattr(module, "parametrizations")
-    return module
+    return given
 
 
 def type_before_parametrizations(module: Module) -> type:
