@@ -15,6 +15,7 @@ from eagerjit.ops.factored import (
     QR,
     SVD,
     Eigen,
+    EigenOfHermitian,
     LeastSquares,
     SignLogdet,
 )
@@ -242,7 +243,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
     matrices("eigh", A, True)
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    return Eigen(*eigenvalues.eigh.call(A, UPLO.upper()))
+    return EigenOfHermitian(*eigenvalues.eigh.call(A, UPLO.upper()))
 
 
 @public

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eagerjit.calling import named_once, public
+from eagerjit.calling import named_once, public, returned
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import conditions, counted, searching, views
@@ -119,6 +119,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return _histc_op.call(input, int(bins), low, high)
 
 
+@returned("histogram")
 class Histogram(NamedTuple):
     """The result of `histogram`."""
 

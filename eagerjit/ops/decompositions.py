@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from eagerjit import linalg
-from eagerjit.calling import public
+from eagerjit.calling import public, returned
 from eagerjit.casts import converting
 from eagerjit.ops import pivots, products
 from eagerjit.tensors.tensor import Tensor
@@ -13,6 +13,7 @@ from eagerjit.tensors.tensor import Tensor
 det, slogdet, matrix_exp, matrix_power = linalg.det, linalg.slogdet, linalg.matrix_exp, linalg.matrix_power
 
 
+@returned("svd")
 class USV(NamedTuple):
     """The result of `svd`."""
 
@@ -21,6 +22,21 @@ class USV(NamedTuple):
     V: Tensor
 
 
+@returned("qr")
+class OrthogonalTriangular(linalg.QR):
+    """The result of `qr`."""
+
+    __slots__ = ()
+
+
+@returned("lu_unpack")
+class Unpacked(linalg.PLU):
+    """The result of `lu_unpack`."""
+
+    __slots__ = ()
+
+
+@returned("triangular_solve")
 class SolutionCoefficients(NamedTuple):
     """The result of `triangular_solve`."""
 
@@ -111,7 +127,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> USV:
 @public
 def qr(input: Tensor, some: bool = True) -> linalg.QR:
     """Q and R of input = Q R."""
-    return linalg.qr(input, "reduced" if some else "complete")
+    return OrthogonalTriangular(*linalg.qr(input, "reduced" if some else "complete"))
 
 
 @public
@@ -142,7 +158,7 @@ def lu_unpack(
         )
     permutation, lower, upper = pivots.unpacked(LU_data, LU_pivots)
     empty = LU_data.new_empty((0,))
-    return linalg.PLU(permutation if unpack_pivots else empty, *((lower, upper) if unpack_data else (empty, empty)))
+    return Unpacked(permutation if unpack_pivots else empty, *((lower, upper) if unpack_data else (empty, empty)))
 
 
 cross = products.cross_of_namespace

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from eagerjit.calling import returned
 from eagerjit.tensors.tensor import Tensor
 
 
+@returned("linalg_eig")
 class Eigen(NamedTuple):
-    """The result of `eig` and `eigh`."""
+    """The result of `eig`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
+@returned("linalg_eigh")
+class EigenOfHermitian(Eigen):
+    """The result of `eigh`."""
+
+    __slots__ = ()
+
+
+@returned("linalg_qr")
 class QR(NamedTuple):
     """The result of `qr`."""
 
@@ -21,6 +31,7 @@ class QR(NamedTuple):
     R: Tensor
 
 
+@returned("linalg_svd")
 class SVD(NamedTuple):
     """The result of `svd`."""
 
@@ -29,6 +40,7 @@ class SVD(NamedTuple):
     Vh: Tensor
 
 
+@returned("linalg_slogdet")
 class SignLogdet(NamedTuple):
     """The result of `slogdet`."""
 
@@ -36,6 +48,7 @@ class SignLogdet(NamedTuple):
     logabsdet: Tensor
 
 
+@returned("linalg_lu_factor")
 class LU(NamedTuple):
     """The result of `lu_factor`."""
 
@@ -43,6 +56,7 @@ class LU(NamedTuple):
     pivots: Tensor
 
 
+@returned("linalg_lu_factor_ex")
 class LUInfo(NamedTuple):
     """The result of `lu_factor_ex`."""
 
@@ -51,6 +65,7 @@ class LUInfo(NamedTuple):
     info: Tensor
 
 
+@returned("linalg_lu")
 class PLU(NamedTuple):
     """The result of `lu`."""
 
@@ -59,6 +74,7 @@ class PLU(NamedTuple):
     U: Tensor
 
 
+@returned("linalg_lstsq")
 class LeastSquares(NamedTuple):
     """The result of `lstsq`."""
 
@@ -68,6 +84,7 @@ class LeastSquares(NamedTuple):
     singular_values: Tensor
 
 
+@returned("linalg_inv_ex")
 class InverseInfo(NamedTuple):
     """The result of `inv_ex`."""
 
@@ -75,6 +92,7 @@ class InverseInfo(NamedTuple):
     info: Tensor
 
 
+@returned("linalg_cholesky_ex")
 class FactorInfo(NamedTuple):
     """The result of `cholesky_ex`."""
 
@@ -82,6 +100,7 @@ class FactorInfo(NamedTuple):
     info: Tensor
 
 
+@returned("linalg_solve_ex")
 class ResultInfo(NamedTuple):
     """The result of `solve_ex`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public, written
+from eagerjit.calling import public, returned, written
 from eagerjit.compiler.ops import Primitive, bits
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY, define, logarithmic_rules
@@ -155,6 +155,7 @@ def isreal(input: Tensor) -> Tensor:
 # -- bits -------------------------------------------------------------------------------------------------------------
 
 
+@returned("frexp")
 class MantissaExponent(NamedTuple):
     """The result of `frexp`."""
 

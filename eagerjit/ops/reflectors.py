@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from eagerjit import linalg
-from eagerjit.calling import public
+from eagerjit.calling import public, returned
 from eagerjit.casts import converting
 from eagerjit.ops.factor import matrices
 from eagerjit.ops.index import cat, stack
@@ -14,6 +14,7 @@ from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
+@returned("geqrf")
 class Reflected(NamedTuple):
     """The result of `geqrf`."""
 

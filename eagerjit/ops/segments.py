@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public
+from eagerjit.calling import public, returned
 from eagerjit.ops.bins import searchsorted
 from eagerjit.ops.index import cat
 from eagerjit.runtime import dtypes
@@ -61,6 +61,7 @@ def segment_reduce(
     return (found / sizes).where(sizes > 0, math.nan if initial is None else initial)
 
 
+@returned("histogramdd")
 class Histogram(NamedTuple):
     """The result of `histogramdd`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public, written
+from eagerjit.calling import public, returned, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import complexes, conditions, ordering, reduce, views
 from eagerjit.runtime import dtypes
@@ -52,6 +52,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return nansum.call(input, dim, keepdim, dtype) / count
 
 
+@returned("aminmax")
 class MinMax(NamedTuple):
     """The result of `aminmax`."""
 

@@ -145,11 +145,31 @@ RETURNED = {
     "cummax": lambda x: x.cummax(0),
     "cummin": lambda x: x.cummin(1),
     "a number": lambda x: x.sum().kthvalue(1),
+    "aminmax": lambda x: x.aminmax(),
+    "frexp": lambda x: x.frexp(),
+    "histogram": lambda x: x.histogram(2),
+    "svd": lambda x: linear(x).svd(x[:1, :1]),
+    "slogdet": lambda x: linear(x).slogdet(linear(x).inv(x).round(decimals=2)),
+    "eigh": lambda x: linear(x).eigh(x[:1, :1]),
+    "eig": lambda x: linear(x).eig(x[:1, :1]),
+    "qr": lambda x: linear(x).qr(x[:1, :1]),
+    "qr by its old name": lambda x: x[:1, :1].qr(),
+    "inv_ex": lambda x: linear(x).inv_ex(x[:1, :1]),
+    "cholesky_ex": lambda x: linear(x).cholesky_ex(x[:1, :1]),
+    "lu_factor": lambda x: linear(x).lu_factor(x[:1, :1]),
+    "lu": lambda x: linear(x).lu(x[:1, :1]),
+    "svd by its old name": lambda x: x[:1, :1].svd(),
+    "geqrf": lambda x: x[:1, :1].geqrf(),
 }
 
 
+def linear(x: Any) -> Any:
+    return (ej if isinstance(x, ej.Tensor) else torch).linalg
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", RETURNED)
-def test_what_finds_values(name: str) -> None:
+def test_several_results(name: str) -> None:
     """Named after the function, whether compiled or not, and copies too."""
     theirs = RETURNED[name](torch.tensor([[1.0, 2.0], [3.0, 0.0]]))
     for function in (RETURNED[name], ej.jit(RETURNED[name])):
