@@ -49,16 +49,40 @@ _SAFE = frozenset(
     "add logaddexp logaddexp2 fmod hypot copysign maximum minimum fmax fmin exp exp2 expm1 log log2 log10 log1p sqrt "
     "square reciprocal sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh sign floor ceil trunc "
     "isnan isinf isfinite logical_and logical_or logical_xor logical_not deg2rad rad2deg heaviside gcd lcm matmul "
-    "sum mean prod any all argmax argmin cumsum cumprod stack where dot outer einsum flip roll tile transpose reshape "
+    "sum mean prod any all argmax argmin cumsum cumprod stack where einsum flip roll tile transpose reshape "
     "squeeze argsort diag trace tril triu kron atleast_1d atleast_2d atleast_3d vstack hstack dstack meshgrid "
     "broadcast_to nan_to_num".split()
 )
 """Functions of NumPy that mean the same here, argument for argument."""
 
 
+def _dot(a: Any, b: Any) -> Any:
+    """NumPy's `dot` of vectors and matrices; a TypeError leaves others to NumPy."""
+    _check_tensors(a, b)
+    if not {a.ndim, b.ndim} <= {1, 2}:
+        raise TypeError("NumPy's dot of other dimensions is no matrix product")
+    return a @ b
+
+
+def _outer(a: Any, b: Any) -> Any:
+    _check_tensors(a, b)
+    return a.reshape(-1).outer(b.reshape(-1))
+
+
+def _check_tensors(*operands: Any) -> None:
+    if not all(isinstance(x, Tensor) for x in operands):
+        raise TypeError("not all are tensors")
+
+
+_OTHERWISE = {"dot": _dot, "outer": _outer}
+"""Functions that NumPy has for more dimensions than there are here."""
+
+
 def _own(name: str) -> Any:
     import eagerjit
 
+    if name in _OTHERWISE:
+        return _OTHERWISE[name]
     known = _NAMES.get(name, name if name in _SAFE else None)
     return None if known is None else getattr(eagerjit, known, None)
 
