@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling import public, written
-from eagerjit.casts import converting
 from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, views
 from eagerjit.runtime import dtypes
@@ -68,7 +67,6 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
 
 
 @_with_factors
-@converting
 @public
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""

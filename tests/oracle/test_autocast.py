@@ -58,7 +58,6 @@ OPS: dict[str, Callable[..., Any]] = {
     "mv": lambda t, x, y: x.mv(y[0]),
     "dot": lambda t, x, y: t.dot(x[0], y[0]),
     "bilinear": lambda t, x, y: t.nn.functional.bilinear(x, y, t.ones(2, 4, 4)),
-    "addbmm": lambda t, x, y: t.addbmm(x, x[None], y[None]),
     "prelu": lambda t, x, y: t.nn.functional.prelu(x, y[0, :1]),
     "index_copy": lambda t, x, y: t.index_copy(x, dim=0, index=t.tensor([1]), source=(x @ y)[:1]),
     "grid_sample": lambda t, x, y: t.nn.functional.grid_sample((x @ y)[None, None], y.view(1, 2, 4, 2)),
