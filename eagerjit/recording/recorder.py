@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from array import array
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MethodType
 from typing import Any
@@ -17,7 +17,6 @@ from eagerjit.compiled.joint import Backward, compile_call
 from eagerjit.compiled.variants import Variant, freed_node
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
-from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import SameGuard
 from eagerjit.effects.clocks import Readings
 from eagerjit.effects.journal import Journal, Operation
@@ -51,7 +50,7 @@ from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.varying import Known, Varying, unknown
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import mode
 from eagerjit.runtime.records import record
 from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
@@ -310,7 +309,7 @@ class Recording:
         With them what becomes of these: (leaf, result) for gradients of outside tensors, (result, result) for those of
         results, and (function, results) to be called.
         """
-        results = [self._output(tracer, x) for x in unique]
+        results = [call_results.returned(tracer, related.original(tracer, x), self.where()) for x in unique]
         new_grads = call_results.new_gradients(tracer, results)
         results += call_results.hidden_bases(tracer, results)
         own = call_results.own_gradients(results)
@@ -345,16 +344,6 @@ class Recording:
             raise RuntimeError(f"{self.name}: its gradient cannot be compiled: {problem}") from problem
         finally:
             mode.set_grad_mode(before)
-
-    def _output(self, tracer: Tracer, value: Any) -> Any:
-        """A result as something that a compiled call can return."""
-        value = related.original(tracer, value)
-        if isinstance(value, (SymbolicInt, TracedFloat)):
-            dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
-            return tracer.wrap(tracer.record(elementwise.cast, (tracer.constant(value, dtype),), dtype=dtype))
-        if isinstance(value, (Generator, Awaitable)):
-            raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", self.where())
-        return value
 
     def _arguments(
         self, tracer: Tracer, structure: Any, leaves: Sequence[Any], before: HostSteps | None = None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
+from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
-from eagerjit.recording.numbers import SymbolicInt
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
-from eagerjit.runtime import mode
+from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Parameter, Tensor, View, share_storage, storage_of
 from eagerjit.watching.observation import NotYet, TraceBreak
@@ -20,6 +21,16 @@ from eagerjit.watching.slots import Slot, value_at
 
 Finish = Callable[[Sequence[Any], Sequence[Any]], None]
 """What is done to (results, arguments) when a compiled call has run."""
+
+
+def returned(tracer: Tracer, value: Any, where: str) -> Any:
+    """A result as something that a compiled call can return."""
+    if isinstance(value, (SymbolicInt, TracedFloat)):
+        dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
+        return tracer.wrap(tracer.record(elementwise.cast, (tracer.constant(value, dtype),), dtype=dtype))
+    if isinstance(value, (Generator, Awaitable)):
+        raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", where)
+    return value
 
 
 def is_traced(value: Any) -> bool:
