@@ -9,7 +9,7 @@ from eagerjit.calling import public
 from eagerjit.casts import CASTS, converting
 from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
 from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor, lu_factor_ex, solve_ex
-from eagerjit.ops.factor import LinAlgError, is_vector, matrices
+from eagerjit.ops.factor import LinAlgError, is_vector, matrices, right_side
 from eagerjit.ops.factored import (
     PLU,
     QR,
@@ -50,21 +50,7 @@ def inv(A: Tensor) -> Tensor:
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X of A X = B (X A = B unless `left`); B may hold vectors. Raises LinAlgError for a singular matrix."""
     matrices("solve", A, True)
-    if A.dtype is not B.dtype:
-        raise RuntimeError(
-            "linalg.solve: Expected A and B to have the same dtype, but found A of type "
-            f"{TYPE_NAMES[A.dtype]} and B of "
-            f"type {TYPE_NAMES[B.dtype]} instead"
-        )
-    vector = is_vector(A, B)
-    if vector and not left:
-        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
-    right = B.unsqueeze(-1) if vector else B
-    if right.shape[-2 if left else -1] != A.shape[-1]:
-        raise RuntimeError(
-            f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
-            f"({A.shape[-2]}x{A.shape[-1]} and {right.shape[-2]}x{right.shape[-1]})"
-        )
+    right, vector = right_side(A, B, left)
     if left:
         out = factor.solve.call(A, right)
         return out.squeeze(-1) if vector else out
@@ -125,6 +111,13 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     matrices("lu_solve", B, argument="B")
     if pivots.dtype is not dtypes.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if pivots.ndim == 0 or pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
     if B.dtype is not LU.dtype:
         raise RuntimeError(
             f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {TYPE_NAMES[LU.dtype]} "

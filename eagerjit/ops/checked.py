@@ -13,7 +13,7 @@ from eagerjit.dispatch import Op
 from eagerjit.ops import factor
 from eagerjit.ops import small_matrices as small
 from eagerjit.ops.conditions import required
-from eagerjit.ops.factor import LinAlgError, MatrixOp, is_vector, matrices
+from eagerjit.ops.factor import LinAlgError, MatrixOp, matrices
 from eagerjit.ops.factored import LU, FactorInfo, InverseInfo, LUInfo, ResultInfo
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import Parameters
@@ -132,8 +132,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseInfo:
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> ResultInfo:
     """X of A X = B, and per matrix 0, or the number of the first pivot that is 0: then there is no solution."""
     matrices("solve_ex", A, True)
-    vector = is_vector(A, B)
-    right = B.unsqueeze(-1) if vector else B
+    right, vector = factor.right_side(A, B, left)
     found, info = _solution.call(A, right) if left else _solution.call(A.mT, right.mT)
     _checked("solve_ex", info, "The input matrix is singular.", check_errors)
     found = found if left else found.mT

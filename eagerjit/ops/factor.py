@@ -70,12 +70,9 @@ def _first_failure(function: Callable[..., Any], arguments: tuple[Any, ...]) -> 
 
 def batch_shape(*tensors: Any) -> tuple[Any, ...]:
     """The shape that the batches broadcast to."""
-    from eagerjit.ops.subscript import broadcast_shapes
+    from eagerjit.ops.shaping import broadcast_shapes
 
-    out: tuple[Any, ...] = ()
-    for x in tensors:
-        out = broadcast_shapes(out, tuple(x.shape[:-2]))
-    return out
+    return tuple(broadcast_shapes(*(x.shape[:-2] for x in tensors)))
 
 
 def matrices(name: str, A: Tensor, square: bool = False, argument: str = "A") -> None:
@@ -102,6 +99,29 @@ def matrices(name: str, A: Tensor, square: bool = False, argument: str = "A") ->
 def is_vector(A: Tensor, B: Tensor) -> bool:
     """Whether the right side of a system holds vectors."""
     return B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+def right_side(A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, bool]:
+    """The right side of a system as matrices, and whether it holds vectors; refuses what no matrix A goes with."""
+    if not isinstance(B, Tensor):
+        raise TypeError(f"linalg_solve(): argument 'B' (position 2) must be Tensor, not {type(B).__name__}")
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {TYPE_NAMES[A.dtype]} and B "
+            f"of type {TYPE_NAMES[B.dtype]} instead"
+        )
+    vector = is_vector(A, B)
+    if vector and not left:
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
+    right = B.unsqueeze(-1) if vector else B
+    matrices("solve", right, argument="B")
+    batch_shape(A, right)
+    if right.shape[-2 if left else -1] != A.shape[-1]:
+        raise RuntimeError(
+            f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {right.shape[-2]}x{right.shape[-1]})"
+        )
+    return right, vector
 
 
 FAILED = "The algorithm failed to converge because the input matrix is ill-conditioned or has NaN or infinite elements."
