@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from eagerjit.runtime.interrupts import surely
+
 T = TypeVar("T")
 
 
@@ -19,20 +21,35 @@ class _Lock:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._watching: list[Any] = []
+        self._watching: Any = None
+        self._inner = 0
         self.acquire, self.release = self._lock.acquire, self._lock.release
 
     def __enter__(self) -> None:
-        self.acquire()
-        watching = sys.gettrace()
-        self._watching.append(watching)
-        if watching is not None:
-            sys.settrace(None)
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._inner += 1
+            return
+        try:
+            self.acquire()
+            self._watching = sys.gettrace()
+            if self._watching is not None:
+                sys.settrace(None)
+        except BaseException:
+            self._leave()
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        watching = self._watching.pop()
-        if watching is not None:
-            sys.settrace(watching)
+        if self._inner:
+            self._inner -= 1
+        else:
+            surely(self._leave)
+
+    def _leave(self) -> None:
+        if not self._lock._is_owned():  # type: ignore[attr-defined]
+            return
+        if self._watching is not None:
+            sys.settrace(self._watching)
+            self._watching = None
         self.release()
 
 

@@ -316,9 +316,10 @@ class Journal(Ages, Reads):
         """Put everything back as it was before the recording; what the recording made keeps what it was given."""
         self.variables.undo()
         while self._undo:
-            holder, put_back = self._undo.pop()
+            holder, put_back = self._undo[-1]
             if not self._ended or not self.is_fresh(holder):
                 put_back()
+            del self._undo[-1]  # an interrupt before this lets it be put back once more
 
     def finished(self) -> None:
         """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""

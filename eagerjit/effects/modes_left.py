@@ -11,6 +11,7 @@ import numpy as np
 from eagerjit.autograd.anomaly import switch_anomaly
 from eagerjit.effects.journal import Journal
 from eagerjit.runtime import mode
+from eagerjit.runtime.interrupts import surely
 from eagerjit.state import Defaults, keep_parametrized, set_casting, set_saving, state
 
 
@@ -24,12 +25,16 @@ def modes_kept(journal: Journal, source: str) -> Iterator[None]:
         if switched:
             journal.refuse(f"it leaves {' and '.join(switched)} switched", source)
     finally:
-        mode.set_inference(*before["grad mode"])
-        set_casting(before["autocast"])
-        set_saving(before["saved tensors' hooks"])
-        keep_parametrized(before["what parametrizations keep"])
-        switch_anomaly(before["anomaly detection"])
-        np.seterr(**before["errors of NumPy"])
+        surely(lambda: _put_back(before))
+
+
+def _put_back(before: dict[str, Any]) -> None:
+    mode.set_inference(*before["grad mode"])
+    set_casting(before["autocast"])
+    set_saving(before["saved tensors' hooks"])
+    keep_parametrized(before["what parametrizations keep"])
+    switch_anomaly(before["anomaly detection"])
+    np.seterr(**before["errors of NumPy"])
 
 
 def _modes() -> dict[str, Any]:

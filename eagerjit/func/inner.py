@@ -175,6 +175,7 @@ class InnerTracer(Tracer):
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """A context in which operations happen outside of the recording."""
+        assert self._before is not None
         set_tracer(self.outer)
         before, sizes.active.assumptions = sizes.active.assumptions, self._before[1]
         try:

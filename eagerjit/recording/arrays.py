@@ -361,7 +361,7 @@ def _compared(name: str) -> Any:
     def compare(self: TracedNumber, other: Any) -> Any:
         exact = issubclass(self.kind, np.integer) and isinstance(other, int)
         exact = exact or (self.kind is np.float64 and isinstance(other, (int, float)))
-        return getattr(operator, name)(self.number, other) if exact else general(self, other)
+        return np.bool_(getattr(operator, name)(self.number, other)) if exact else general(self, other)
 
     return compare
 

@@ -51,6 +51,7 @@ from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import mode
+from eagerjit.runtime.interrupts import surely
 from eagerjit.runtime.records import record
 from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
@@ -105,8 +106,9 @@ class Recording:
         for left in range(_MOST_ARRAYS, -1, -1):
             tracer = Tracer(self.name, needs_grad=True, begins=self.where())
             varying = Varying(numbers_vary, self.known)
+            session = recording(patience, tracer)
             try:
-                with recording(patience):
+                with session:
                     compile = self._traced(tracer, structure, leaves, varying, heard)
                     self.known.learn(varying)
                     self.known.slots |= self.replaced
@@ -114,7 +116,10 @@ class Recording:
                     tracer.arguments = None
                     check_leaks(tracer)
                 break
-            except TraceBreak:
+            except BaseException as ended:
+                session.leave()  # an interrupt may have come before it was left
+                if not isinstance(ended, TraceBreak):
+                    raise
                 written = {id(array) for array in getattr(tracer.journal, "arrays_written", ())}
                 if (written <= self.known.arrays and varying.left <= self.known.left) or not left:
                     self.known.arrays = arrays if numbers_vary else self.known.arrays
@@ -197,7 +202,7 @@ class Recording:
             given_memory.check(tracer, flattening.leaves)
             keep_arrays_shared(tracer, flattening.leaves)
         finally:
-            journal.undo()
+            surely(journal.undo)
         return observer, flattening, shape
 
     def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]], varying: Varying) -> None:
@@ -328,7 +333,7 @@ class Recording:
         tracer = Tracer(self.name, needs_grad=True)
         before = mode.set_grad_mode(True)
         try:
-            with recording(-1.0), tracer, in_modes(done[1].modes):
+            with recording(-1.0, tracer), tracer, in_modes(done[1].modes):
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
                 asked, beginning, work, kept = done
                 inputs = self._arguments(tracer, structure, arguments, work)

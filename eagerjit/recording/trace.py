@@ -22,9 +22,10 @@ from eagerjit.recording.numbers import wrap
 from eagerjit.recording.reached import Memory
 from eagerjit.recording.traced_inputs import Inputs
 from eagerjit.runtime import busy, dtypes, mode
+from eagerjit.runtime.interrupts import surely
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here
-from eagerjit.state import set_tracer
+from eagerjit.state import set_tracer, state
 from eagerjit.tensors.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
 from eagerjit.watching.observation import TraceBreak, refuse_evaluated, user_line
 
@@ -63,24 +64,38 @@ class Tracer(Inputs, Examples):
         self._silent: dict[int, Tensor] = {}
         self._related: dict[int, Tensor] = {}
         self.flags: dict[int, tuple[Tensor, bool]] = {}
+        self._before: tuple[Any, Any] | None = None
         self.replaced: dict[int, tuple[Tensor, Tensor]] = {}  # tensors that were given other memory, and what shows it
         self._hidden: set[int] = set()
 
     def __enter__(self) -> Tracer:
         busy.begin()
-        self._before = set_tracer(self), sizes.active.assumptions
-        sizes.active.assumptions = self.assumptions
+        self._before = state.tracer, sizes.active.assumptions
+        try:
+            set_tracer(self)
+            sizes.active.assumptions = self.assumptions
+        except BaseException:
+            surely(self.leave)
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        busy.end()
+        surely(self.leave)
+
+    def leave(self) -> None:
+        """Record no more, and give tensors back what the recording has changed of them; nothing, if that was done."""
+        if self._before is None:
+            return
         tracer, sizes.active.assumptions = self._before
         set_tracer(tracer)
-        for storage, writes in self._versions.values():
+        for key, (storage, writes) in list(self._versions.items()):
             storage.version -= writes  # other threads may have written it meanwhile
-        self._versions.clear()
-        for tensor, flag in self.flags.values():
+            del self._versions[key]
+        for key, (tensor, flag) in list(self.flags.items()):
             tensor._requires_grad = flag
+            del self.flags[key]
+        self._before = None
+        busy.end()
 
     # -- values -------------------------------------------------------------------------------------------------------
 

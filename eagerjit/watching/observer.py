@@ -48,10 +48,8 @@ class Observer(Implicit, Imports):
         self.globals: dict[CodeType, dict[str, Any]] = {}
         self.locals: dict[tuple[CodeType, str], dict[int, Any]] = {}
         self.closures: dict[CodeType, list[dict[str, Any]]] = {}
-        self.journal = Journal(tracer)
-        self.calls = Calls(self.journal)
-        self.journal.world = World(tracer, self.journal)
-        self.stored, self.varying = stored, varying
+        self.stored, self.varying, self.journal = stored, varying, Journal(tracer)
+        self.calls, self.journal.world = Calls(self.journal), World(tracer, self.journal)
         self.journal.begin(varying)
         self.methods: dict[type, dict[CodeType, tuple[type, str]]] = {}
         self._names: dict[CodeType, frozenset[str]] = {}
@@ -67,6 +65,8 @@ class Observer(Implicit, Imports):
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if sys.gettrace() != self._called:  # CPython watches no more where an interrupt came while this watched
+            self.journal.refuse("an interrupt ended the watching of its code", self.journal.tracer.begins, NotYet)
         sys.settrace(self._before)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
