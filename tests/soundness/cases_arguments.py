@@ -143,6 +143,14 @@ def numpy_scalars(jit):
         yield attempt(f, ones(2), value)
 
 
+@case
+def comparisons_of_numpy_scalars(jit):
+    f = jit(lambda x, k: (x * 2, (k > 1) + (k > 0), ~(k == 2), type(k < 3), repr(0 < k < 5)))
+    for kind in (np.float64, np.int64, np.int32, np.uint8):
+        for value in (0, 1, 2, 7):
+            yield attempt(f, ones(2), kind(value))
+
+
 @case(versions=1)
 def numbers_as_run_time_inputs(jit):
     f = jit(lambda x, lr, k: (x * lr).sum() / x.shape[0] + k)
