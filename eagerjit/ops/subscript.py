@@ -67,18 +67,26 @@ def _as_index(entry: Any) -> Any:
         return entry.item() if isinstance(entry, np.integer) else entry
     if isinstance(entry, Tensor):
         return only_indices(entry)
-    if isinstance(entry, str):
-        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(entry, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(entry).__name__}'")
     if isinstance(entry, (list, tuple)) and any(isinstance(e, SymbolicInt) for e in entry):
         return tensor(list(entry))
     if isinstance(entry, (bool, list, range, tuple, np.ndarray)):
-        return entry.shared() if type(entry) is TracedArray else new_tensor(np.asarray(entry))
+        return entry.shared() if type(entry) is TracedArray else _places(entry)
     if hasattr(entry, "__index__"):
         return entry.__index__()
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
         f"{type(entry).__name__})"
     )
+
+
+def _places(entry: Any) -> Tensor:
+    """The tensor of a sequence or an array that indexes."""
+    array = np.asarray(entry)
+    if array.dtype.kind == "c":
+        raise TypeError("'complex' object cannot be interpreted as an integer")
+    return new_tensor(array) if array.dtype in dtypes.BY_NUMPY else tensor(entry)
 
 
 def place_of(entry: Any) -> Any:

@@ -53,6 +53,32 @@ def test_as_torch(name, use):
             np.testing.assert_array_equal(found, wanted)
 
 
+WRONG = {
+    "a text among places": ((0, "a"),),
+    "a text": ("a",),
+    "bytes": (b"a",),
+    "None among places": ([None],),
+    "an object among places": ([object()],),
+    "a dtype among places": ((0, float),),
+    "an ellipsis among places": ((0, ...),),
+    "a place beyond 64 bits": ([2**70],),
+    "a complex place": ([1j],),
+    "an array of texts": (np.array(["a"]),),
+    "an array of objects": (np.array([None]),),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_place_is_refused_as_by_torch(name):
+    for use in (lambda x: x[WRONG[name]], lambda x: x.__setitem__(WRONG[name], 1.0)):
+        with pytest.raises(Exception) as wanted:
+            use(torch.ones(2, 3))
+        for function in (use, eagerjit.jit(use)):
+            with pytest.raises(wanted.type):
+                function(eagerjit.ones(2, 3))
+
+
 def test_lists_that_mean_tuples_are_deprecated():
     with pytest.warns(UserWarning, match="deprecated"):
         eagerjit.zeros(3, 4)[[[0, 1], [1, 0]]]
