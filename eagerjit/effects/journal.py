@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
@@ -394,8 +394,3 @@ def plain_key(key: Any) -> Any:
 
 def _call(function: Any, args: Any, kwargs: Any) -> None:
     function(*args, **kwargs)
-
-
-def is_consumed(value: Any) -> bool:
-    """Whether taking items from a value leaves fewer for the next reader."""
-    return isinstance(value, Iterator)

@@ -17,7 +17,7 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, Output, Trace
 from eagerjit.effects.clocks import ACTED_ON, acted_on, is_clock
-from eagerjit.effects.journal import Journal, is_consumed
+from eagerjit.effects.journal import Journal
 from eagerjit.effects.world import Answer, Heard, Inquiry, Listener, Number, is_end
 from eagerjit.effects.world_calls import SHUFFLED, containers_of, gives_by_code, is_constant, is_harmless, sources_of
 from eagerjit.effects.world_guards import beginning
@@ -33,7 +33,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.runtime.records import replace
 from eagerjit.state import set_tracer, state, untraced
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.containers import CONTAINERS
+from eagerjit.watching.containers import CONTAINERS, is_consumed
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 from eagerjit.watching.slots import Path, Slot
 

@@ -28,7 +28,6 @@ import numpy as np
 
 from eagerjit.effects.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.effects.deferred import PutOff, write_later
-from eagerjit.effects.journal import is_consumed
 from eagerjit.effects.lru_caches import Remembering
 from eagerjit.effects.world import is_watched
 from eagerjit.effects.world_calls import only_looks, takes_items
@@ -43,7 +42,7 @@ from eagerjit.tensors.methods import Handle
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import BLIND
-from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, items_of
+from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, is_consumed, items_of
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.library_calls import (
     LibraryCalls,

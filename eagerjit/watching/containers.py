@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import sys
 from collections import ChainMap, OrderedDict, UserDict, UserList, deque
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -144,3 +144,8 @@ def call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
     mro, own = type(target).__mro__, ("builtins", "collections")
     kind = next(k for k in mro if name in vars(k) and (k.__module__ in own or hasattr(k, "notes_changes")))
     getattr(kind, name)(target, *args, **kwargs)
+
+
+def is_consumed(value: Any) -> bool:
+    """Whether taking items from a value leaves fewer for the next reader."""
+    return isinstance(value, Iterator)
