@@ -56,6 +56,13 @@ _SAFE = frozenset(
 """Functions of NumPy that mean the same here, argument for argument."""
 
 
+_METHODS = frozenset(
+    "argmax argmin argsort clip transpose reshape squeeze cumsum cumprod round around repeat take swapaxes nonzero "
+    "compress sum mean prod max min amax amin any all flip moveaxis std var ptp split array_split hsplit vsplit".split()
+)
+"""Functions that NumPy leaves to a method of its argument, or to slices of it, which give tensors."""
+
+
 def _dot(a: Any, b: Any) -> Any:
     """NumPy's `dot` of vectors and matrices; a TypeError leaves others to NumPy."""
     _check_tensors(a, b)
@@ -109,16 +116,29 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
 
 
 def array_function(self: Tensor, func: Callable[..., Any], types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """NumPy's other functions on tensors, in the same way."""
+    """NumPy's other functions on tensors, in the same way: results are arrays but where NumPy asks a tensor's method.
+
+    Those that a gradient goes through are tensors.
+    """
     name = _REDUCTIONS.get(func.__name__, func.__name__)
     own = _own(name) if func.__module__ == "numpy" else None
     own = own or (_own_reduction(name) if name in _REDUCTIONS.values() else None)
+    gives_tensors = func.__name__ in _METHODS
     if own is not None and "out" not in kwargs:
         try:
-            return own(*args, **kwargs)
+            result = own(*args, **kwargs)
+            return result if gives_tensors else _as_arrays(result)
         except TypeError:
             pass  # arguments that only NumPy's has
-    return _wrapped(func(*_arrays(args, func.__name__), **_arrays(kwargs, func.__name__)))
+    result = func(*_arrays(args, func.__name__), **_arrays(kwargs, func.__name__))
+    return _wrapped(result) if gives_tensors else result
+
+
+def _as_arrays(result: Any) -> Any:
+    if isinstance(result, Tensor):
+        array: Any = result if result._requires_grad else result.numpy()
+        return array[()] if result.ndim == 0 and array is not result else array
+    return type(result)(map(_as_arrays, result)) if type(result) in (tuple, list) else result
 
 
 def _own_reduction(name: str) -> Any:
