@@ -6,6 +6,8 @@ import contextlib
 import functools
 from typing import Any
 
+from eagerjit.state import state
+
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
@@ -57,8 +59,8 @@ assume_constant_result = allow_in_graph
 
 
 def is_compiling() -> bool:
-    """False, while a function is recorded too: programs do the same compiled and not."""
-    return False
+    """Whether a model is being exported; False while a function is compiled: programs do the same compiled and not."""
+    return state.exporting
 
 
 is_dynamo_compiling = is_exporting = is_compiling

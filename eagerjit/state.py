@@ -26,6 +26,8 @@ class _State(threading.local):
     """What packs the values that operations keep for their gradients, None where nothing does."""
     counting: Any = None
     """What is told of every operation that is computed, None where nothing is."""
+    exporting: bool = False
+    """Whether a model is recorded for another program: what it asks of itself may not depend on values."""
     parametrized: dict[Any, Any] | None = None
     """What parametrizations have computed, None where it is not kept."""
 

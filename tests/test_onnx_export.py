@@ -327,7 +327,7 @@ def test_mode() -> None:
 
     class Noticing(nn.Module):
         def forward(self, x: Any) -> Any:
-            seen.append((self.training, ej.onnx.is_in_onnx_export()))
+            seen.append((self.training, ej.onnx.is_in_onnx_export() and ej.compiler.is_exporting()))
             return x
 
     model = nn.Sequential(Noticing(), nn.Dropout())
@@ -338,7 +338,7 @@ def test_mode() -> None:
     assert seen == [(False, True), (True, True), (True, True)] and not model.training
     with pytest.raises(RuntimeError, match="shapes"):
         ej.onnx.export(Of(lambda x: x @ x), drawn(2, 3))
-    assert not ej.onnx.is_in_onnx_export()
+    assert not ej.onnx.is_in_onnx_export() and not ej.compiler.is_compiling()
 
 
 def test_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

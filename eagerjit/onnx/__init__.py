@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from enum import Enum
 from typing import Any
+
+from eagerjit.state import state
 
 __all__ = [
     "ONNXProgram", "OperatorExportTypes", "TrainingMode", "dynamo_export", "export", "is_in_onnx_export", "parse_args",
@@ -39,8 +40,7 @@ def __getattr__(name: str) -> Any:
 
 def is_in_onnx_export() -> bool:
     """Whether `export` runs the model just now."""
-    exporting = sys.modules.get("eagerjit.onnx.exporting")
-    return exporting is not None and exporting.running.get()
+    return state.exporting
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int, **options: Any) -> None:

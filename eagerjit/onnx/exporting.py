@@ -6,7 +6,6 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,12 @@ from eagerjit.nn.module import Module
 from eagerjit.onnx import elementwise, operations, primitives
 from eagerjit.onnx.recording import Axes, Recorded, nodes_in, recorded
 from eagerjit.onnx.writer import Writer, element_type
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
 OLDEST, NEWEST, USUAL = 13, 23, 18
 """Versions of ONNX's operators that are written."""
 RULES = {**elementwise.RULES, **primitives.RULES}
-running: ContextVar[bool] = ContextVar("running", default=False)
-"""Whether a model is being exported."""
 _LARGE = 2_000_000_000
 """Bytes beyond which tensors lie in a file of their own: a message of protobuf has at most 2 GB."""
 
@@ -190,13 +188,13 @@ def _mode(model: Any, training: Any) -> Iterator[None]:
     wanted = getattr(training, "name", "EVAL")
     modules = list(model.modules()) if isinstance(model, Module) and wanted != "PRESERVE" else []
     before = [m.training for m in modules]
-    token = running.set(True)
+    state.exporting = True
     try:
         if modules:
             model.train(wanted == "TRAINING")
         yield
     finally:
-        running.reset(token)
+        state.exporting = False
         for module, mode in zip(modules, before, strict=True):
             module.training = mode
 

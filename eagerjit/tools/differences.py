@@ -87,7 +87,8 @@ DIFFERENCES = (
     ),
     Difference(
         "compile, compiler.*, _dynamo, _inductor",
-        "`compile` is `jit`; options and settings are accepted and change nothing; `is_compiling()` is False",
+        "`compile` is `jit`; options and settings are accepted and change nothing; "
+        "`is_compiling()` is True within `onnx.export` alone",
         "compiling never changes a result, so there is nothing to choose",
     ),
     Difference(
