@@ -96,6 +96,7 @@ CALLS: dict[str, Any] = {
     "shared memory": lambda t: of(t, 2).share_memory_(),
     "pinned memory": lambda t: of(t, 2).pin_memory(),
     "dlpack": lambda t: of(t, 2).__dlpack__(),
+    "dlpack device": lambda t: of(t, 2).__dlpack_device__(),
     "properties": lambda t: (lambda x: (x.is_meta, x.is_cpu, x.is_cuda, x.device, x.get_device(), x.type()))(of(t, 2)),
     "addresses": lambda t: (of(t, 2).data_ptr(), of(t, 2, 3)[1].data_ptr(), of(t, 2, 3)[1].storage_offset()),
     "strides": lambda t: (of(t, 2, 3).t().stride(), t.empty_strided((2, 3), (1, 2), device="meta").stride()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-import pytest
 import torch
 
 import eagerjit
@@ -69,7 +68,7 @@ def test_classes_that_are_asked():
 
 
 def test_a_parameter_made_of_a_traced_tensor_stays_one():
-    jitted = eagerjit.jit(lambda x: eagerjit.nn.Parameter(x * 2))
-    assert type(jitted(eagerjit.ones(2))) is eagerjit.nn.Parameter  # a first call may set things up
-    with pytest.warns(eagerjit.compiled.fallback.JitWarning, match="Parameter"):
-        assert type(jitted(eagerjit.ones(2))) is eagerjit.nn.Parameter
+    jitted = eagerjit.jit(lambda x: eagerjit.nn.Parameter(x * 2), fullgraph=True)
+    for value in (1.0, 3.0):
+        made = jitted(eagerjit.full((2,), value))
+        assert type(made) is eagerjit.nn.Parameter and made.requires_grad and made.tolist() == [2 * value] * 2

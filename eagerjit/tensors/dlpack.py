@@ -49,9 +49,14 @@ _pointer_of_dying = function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """The kind and number of the device: (1, 0) for the CPU, (2, number) for a CUDA device."""
-    index = device_of(self).index
-    return _CPU if index is None else (_CUDA, index)
+    """The kind and number of the device: (1, 0) for the CPU, (2, number) for a CUDA device.
+
+    Raises ValueError for a tensor without memory.
+    """
+    here = device_of(self)
+    if here.type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type {here.type} for Dlpack")
+    return _CPU if here.index is None else (_CUDA, here.index)
 
 
 def to_capsule(
@@ -60,8 +65,11 @@ def to_capsule(
     """The tensor's memory as a DLPack capsule.
 
     The device's work in `stream`, by the driver's handle, starts after what this thread's stream has been given: None
-    and 1 are the default stream, -1 asks for no order. Raises BufferError for a tensor that requires grad.
+    and 1 are the default stream, -1 asks for no order. Raises BufferError for a tensor that requires grad, or has no
+    memory.
     """
+    if device_of(self).type not in ("cpu", "cuda"):
+        raise BufferError(f"Cannot pack tensors on {device_of(self)}")
     here = dlpack_device(self)
     if self._requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -73,8 +81,6 @@ def to_capsule(
         if stream not in (None, -1):
             raise BufferError("a tensor on the CPU has no stream")
         return _capsule_of_host(self, bool(copy))
-    if here[0] != _CUDA or device_of(self).type != "cuda":
-        raise BufferError(f"tensors on {device_of(self)} have no memory to export")
     if stream != -1:
         _in_order(self, 1 if stream is None else stream)
     return _capsule_of_device(self.clone() if copy else self)
