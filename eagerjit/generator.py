@@ -182,6 +182,8 @@ default_generator = Generator()
 
 def manual_seed(seed: int) -> Generator:
     """Start the default streams, of the CPU and of all devices, that belong to a seed."""
+    if isinstance(seed, str):
+        seed = int(seed)
     if not _of_devices:
         return default_generator.manual_seed(seed)
     number = int(seed)

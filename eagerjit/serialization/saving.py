@@ -145,7 +145,8 @@ class Writer(_Base):  # type: ignore[misc]
         item = array.itemsize
         low, high = np.lib.array_utils.byte_bounds(owner)
         count = (high - low) // owner.itemsize if owner.size else 0
-        flat = as_strided(owner, (count,), (owner.itemsize,))
+        plain = owner.view(np.uint8) if owner.itemsize == 1 else owner  # NumPy lays out no numbers that others define
+        flat = as_strided(plain, (count,), (owner.itemsize,))
         places = (array.ctypes.data - flat.ctypes.data if array.size else 0, flat.nbytes, *array.strides)
         if any(p < 0 or p % item for p in places):
             array = np.ascontiguousarray(array).reshape(array.shape)

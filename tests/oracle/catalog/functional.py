@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle import DTYPES, FLOATS
+from oracle import FLOATS
 
 from catalog.sample import KINDS, Of, Table, call
 
@@ -11,8 +11,6 @@ VARIED = tuple(k for k in KINDS if k != "expanded")
 """Without rows of equal numbers, whose variance of 0 makes a gradient of nothing but rounding errors."""
 FILLED = tuple(k for k in KINDS if k != "empty")
 """PyTorch's backward refuses averages over no channels, whose gradient is empty."""
-SIZED = tuple(d for d in DTYPES if d != "uint8")
-"""PyTorch interpolates uint8 in fixed point; that is refused here."""
 HALVES = Of("ab", 0.05, 0.95)
 CLASSES = Of("a", dtype="int64", below="b")
 LOSS_SHAPES = (("ab", "b"), ("ab", ""), ("ab", "a1"))
@@ -168,9 +166,9 @@ FUNCTIONAL: Table = {
     ],
     "interpolate": [
         call(lambda t, f, x: f(x, scale_factor=2), "nchw", broadcast=(("chw",), ("hw",), ("0chw",))),
-        call(lambda t, f, x: f(x, size=(3, 9), mode="bilinear"), "nchw", dtypes=SIZED),
-        call(lambda t, f, x: f(x, (8, 3), mode="bilinear", align_corners=True), "nchw", dtypes=SIZED),
-        call(lambda t, f, x: f(x, scale_factor=1.5, mode="bicubic"), "nchw", dtypes=SIZED),
+        call(lambda t, f, x: f(x, size=(3, 9), mode="bilinear"), "nchw"),
+        call(lambda t, f, x: f(x, (8, 3), mode="bilinear", align_corners=True), "nchw"),
+        call(lambda t, f, x: f(x, scale_factor=1.5, mode="bicubic"), "nchw"),
         call(lambda t, f, x: f(x, size=9, mode="linear"), "nch"),
         call(lambda t, f, x: f(x, size=3, mode="area"), "nchw", kinds=FILLED),
         call(lambda t, f, x: f(x, size=3, mode="area"), Of("nchw", grad=False), kinds=("empty",)),
