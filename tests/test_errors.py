@@ -503,7 +503,7 @@ def test_a_checkpoint_cut_anywhere_is_refused(tmp_path: Path) -> None:
     end = content.rindex(bytes(eagerjit.tensor(11.0).numpy())) + 4
     for length in (0, 4, 8, 20, 24, 60, len(content) // 2, end - 1):
         path.write_bytes(content[:length])
-        with pytest.raises(RuntimeError, match=r"model\.pt"):
+        with pytest.raises(RuntimeError if length else EOFError, match=r"model\.pt"):
             eagerjit.load(path)
 
 

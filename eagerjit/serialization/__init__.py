@@ -117,7 +117,10 @@ def _read(
     if not (hasattr(file, "readinto") and hasattr(file, "seek") and file.seekable()):
         file = io.BytesIO(file.read())
     begin = file.tell()
-    is_archive = file.read(4) == b"PK\x03\x04"
+    first = file.read(4)
+    if not first and not memory:
+        raise EOFError(f"{name} cannot be loaded: it is empty")
+    is_archive = first == b"PK\x03\x04"
     file.seek(begin)
     try:
         if is_archive:

@@ -75,9 +75,7 @@ def _nothing(identity: Any) -> Any:
 
 
 def load(data: memoryview, known: Known, locate: Callable[[Any], None]) -> Any:
-    """The object in a file. Raises LoadError for anything that is none, EOFError for an empty file."""
-    if not data:
-        raise EOFError("the file is empty")
+    """The object in a file. Raises LoadError for anything that is none."""
     reader = _Reader(data, known, locate)
     try:
         magic = reader.pickle(_nothing)
