@@ -95,8 +95,9 @@ def load(
     Data, tensors and arrays are read, and instances of classes that `add_safe_globals` names. With
     `weights_only=False` also those of imported Modules and optimizers: they get their attributes, and no function of
     the file's choice is called. `map_location` is needed for tensors of other devices; `mmap` reads a path's tensors
-    when they are used. Raises LoadError, saying what is wrong, for files that are damaged or something else, TypeError
-    for options that unpicklers do not have; texts of Python 2 are read as UTF-8 whatever they say.
+    when they are used. Raises LoadError, saying what is wrong, for files that are damaged or something else, EOFError
+    for empty ones, TypeError for options that unpicklers do not have; texts of Python 2 are read as UTF-8 whatever they
+    say.
     """
     known, locate = Known(classes=weights_only is False), _Locations(map_location)
     if hasattr(f, "read"):
