@@ -341,6 +341,34 @@ def test_mode() -> None:
     assert not ej.onnx.is_in_onnx_export() and not ej.compiler.is_compiling()
 
 
+def test_what_the_model_keeps_is_as_before() -> None:
+    class Keeping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mean", ej.zeros(3))
+
+        def forward(self, x: Any) -> Any:
+            self.mean, self.last = self.mean * 0.9 + x.mean(0), x
+            return x - self.mean
+
+    model = Keeping()
+    run = session(model, drawn(2, 3), dynamic_axes={"input": {0: "n"}})
+    assert not hasattr(model, "last") and model.mean.tolist() == [0, 0, 0] and "mean" in dict(model.named_buffers())
+    x = drawn(5, 3)
+    (found,) = run.run(None, {"input": x.numpy()})
+    np.testing.assert_allclose(found, (x - x.mean(0)).numpy(), atol=1e-6)
+
+
+def test_parameters_as_inputs() -> None:
+    model, x = nn.Linear(3, 2), drawn(4, 3)
+    run = session(model, x, export_params=False, do_constant_folding=True)
+    assert sorted(i.name for i in run.get_inputs()) == ["bias", "input", "weight"]
+    given = {"input": x.numpy(), **{name: p.detach().numpy() for name, p in model.named_parameters()}}
+    np.testing.assert_allclose(run.run(None, given)[0], model(x).detach().numpy(), atol=1e-6)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'opset'"):
+        ej.onnx.export(model, x, opset=18)
+
+
 def test_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = nn.Sequential(nn.Linear(4, 3), nn.GELU())
     plain = ej.onnx.export(model, drawn(2, 4), verbose=True).model_proto

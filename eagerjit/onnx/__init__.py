@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit.state import state
 
 __all__ = [
-    "ONNXProgram", "OperatorExportTypes", "TrainingMode", "dynamo_export", "export", "is_in_onnx_export", "parse_args",
+    "ONNXProgram", "OperatorExportTypes", "TrainingMode", "export", "is_in_onnx_export", "parse_args",
     "register_custom_op_symbolic",
 ]  # fmt: skip
 
@@ -32,7 +32,7 @@ class OperatorExportTypes(Enum):
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("export", "_export", "dynamo_export", "ONNXProgram"):
+    if name in ("export", "_export", "ONNXProgram"):
         exporting = importlib.import_module("eagerjit.onnx.exporting")
         return exporting.ONNXProgram if name == "ONNXProgram" else exporting.export
     raise AttributeError(f"module 'eagerjit.onnx' has no attribute '{name}'")

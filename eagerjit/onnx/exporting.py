@@ -24,6 +24,12 @@ from eagerjit.tensors.tensor import Tensor
 OLDEST, NEWEST, USUAL = 13, 23, 18
 """Versions of ONNX's operators that are written."""
 RULES = {**elementwise.RULES, **primitives.RULES}
+_WITHOUT_EFFECT = frozenset(
+    "dynamo custom_translation_table report optimize verify profile dump_exported_program artifacts_dir fallback "
+    "operator_export_type do_constant_folding custom_opsets export_modules_as_functions autograd_inlining "
+    "use_external_data_format example_outputs enable_onnx_checker strip_doc_string".split()
+)
+"""Options of PyTorch's, now and before, that are accepted and change nothing."""
 _LARGE = 2_000_000_000
 """Bytes beyond which tensors lie in a file of their own: a message of protobuf has at most 2 GB."""
 
@@ -66,12 +72,16 @@ def export(
     input_names         of the tensors among the arguments, in order
     dynamic_axes        sizes that differ from call to call: {tensor's name: {dimension: name} or [dimensions]}
     dynamic_shapes      the same as a tuple or dictionary like the arguments, of {dimension: name or Dim}
+    export_params       without them parameters are inputs of the graph, by their names
     opset_version       13 to 23; for older ones a warning says that it is 13
     training            None and EVAL: in evaluation mode; PRESERVE and TRAINING: as in that mode
 
-    The call is recorded as in `torch.jit.trace`: what Python decides is decided once. Raises RuntimeError for a call
-    that cannot be recorded, NotImplementedError naming the operation and its line for one that ONNX cannot say.
+    The call is recorded as in `torch.jit.trace`: what Python decides is decided once, and what the model assigns to its
+    attributes is taken back. Raises RuntimeError for a call that cannot be recorded, NotImplementedError naming the
+    operation and its line for one that ONNX cannot say, TypeError for options that PyTorch's has not.
     """
+    if unknown := options.keys() - _WITHOUT_EFFECT:
+        raise TypeError(f"export() got an unexpected keyword argument '{min(unknown)}'")
     try:
         import onnx
     except ModuleNotFoundError:
@@ -87,8 +97,9 @@ def export(
         raise ValueError(f"torch.onnx.export: opset_version {wanted} is newer than {NEWEST}, the newest written")
     with _mode(model, training):
         found = recorded(model, positional, named, axes)
-    proto = _model(model, found, names, output_names, wanted, keep_initializers_as_inputs)
-    onnx.checker.check_model(proto) if proto.ByteSize() < _LARGE else None
+    proto = _model(model, found, names, output_names, wanted, keep_initializers_as_inputs, export_params)
+    if proto.ByteSize() < _LARGE:
+        onnx.checker.check_model(proto)
     program = ONNXProgram(proto)
     if verbose:
         print(onnx.printer.to_text(program.model_proto))
@@ -200,8 +211,9 @@ def _mode(model: Any, training: Any) -> Iterator[None]:
 
 
 def _model(
-    model: Any, found: Recorded, names: list[str], output_names: Sequence[str] | None, opset: int, as_inputs: bool
-) -> Any:
+    model: Any, found: Recorded, names: list[str], output_names: Sequence[str] | None, opset: int, as_inputs: bool,
+    with_parameters: bool,
+) -> Any:  # fmt: skip
     from onnx import helper
 
     from eagerjit.version import __version__
@@ -215,8 +227,11 @@ def _model(
     outputs = _outputs(w, values, found, output_names)
     inputs = [_described(w, found, node, name) for node, name in zip(found.inputs, names, strict=True)]
     nodes, constants = w.needed([o.name for o in outputs])
-    if as_inputs:
-        inputs += [helper.make_tensor_value_info(i.name, i.data_type, list(i.dims)) for i in constants]
+    left_out = set() if with_parameters else values.parameters
+    for tensor in constants:
+        if as_inputs or tensor.name in left_out:
+            inputs.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    constants = [tensor for tensor in constants if tensor.name not in left_out]
     title = getattr(model, "__name__", type(model).__name__)
     graph = helper.make_graph(nodes, title, inputs, outputs, initializer=constants)
     made = [helper.make_opsetid("", opset)]
@@ -227,6 +242,8 @@ def _model(
 
 
 def _outputs(w: Writer, values: _Values, found: Recorded, wanted: Sequence[str] | None) -> list[Any]:
+    from onnx import helper
+
     count = len(found.outputs)
     names = list(wanted or ())
     if len(names) > count:
@@ -236,8 +253,6 @@ def _outputs(w: Writer, values: _Values, found: Recorded, wanted: Sequence[str] 
     for node, name in zip(found.outputs, names, strict=True):
         if w.fresh(name) != name:
             raise RuntimeError(f"torch.onnx.export: two tensors are called {name}")
-        from onnx import helper
-
         w.nodes.append(helper.make_node("Identity", [values(node)], [name], name=w.fresh("node_Identity")))
         described.append(_described(w, found, node, name))
     return described
@@ -265,6 +280,7 @@ class _Values:
     def __init__(self, w: Writer, found: Recorded, names: dict[Node, str], paths: dict[int, str]):
         self.w, self.found, self.names, self.paths = w, found, names, paths
         self._operators: dict[int, list[str] | None] = {}
+        self.parameters: set[str] = set()
         self._plain: set[Node] = set()  # results of ops that no operator of ONNX computes
 
     def __call__(self, node: Node) -> str:
@@ -327,4 +343,7 @@ class _Values:
     def _held(self, node: Node) -> str:
         tensor = self.found.held[node]
         array = np.asarray(tensor.detach().numpy())
-        return self.w.initializer(array, self.paths.get(id(tensor), "constant"))
+        name = self.w.initializer(array, self.paths.get(id(tensor), "constant"))
+        if id(tensor) in self.paths:
+            self.parameters.add(name)
+        return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.autograd.modes import no_grad
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.ir import Graph, Node, ancestors
 from eagerjit.compiler.ops import elementwise
+from eagerjit.nn.module import Module
 from eagerjit.recording.numbers import SymbolicInt, expression
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.records import record
@@ -110,7 +112,7 @@ def recorded(model: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     tracer, found = _recorded(model, args, kwargs, axes, 1)
     if any(axes):
         try:
-            same = _text(found) == _text(_recorded(model, args, kwargs, axes, 2)[1])
+            same = _text(tracer, found) == _text(*_recorded(model, args, kwargs, axes, 2))
         except Exception as error:  # whatever the model raises for other sizes
             warnings.warn(f"torch.onnx.export: twice the sizes could not be tried: {error}", stacklevel=4)
         else:
@@ -127,7 +129,7 @@ def _recorded(
     named_axes = iter(axes)
     stand_ins = [_example(x, next(named_axes), times) if isinstance(x, Tensor) else x for x in leaves]
     tracer = _Tracer(getattr(model, "__name__", type(model).__name__))
-    with tracer, no_grad():
+    with _unchanged(model), tracer, no_grad():
         tensors = [x for x in stand_ins if isinstance(x, Tensor)]
         nodes = [tracer.tensor_leaf(x, tracer.new_leaf(), symbolic=True) for x in tensors]
         positional, named = pytree.unflatten(structure, stand_ins)
@@ -136,22 +138,28 @@ def _recorded(
     return tracer, Recorded(nodes, outputs, tracer.read, tracer.calls, known, varying)
 
 
-def _text(found: Recorded) -> str:
+def _text(tracer: _Tracer, found: Recorded) -> str:
     """The graph of what the results are computed from."""
-    needed: list[Node] = []
-    seen: set[Node] = set()
-    stack = list(found.outputs)
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        if waiting := [n for n in node.inputs if n not in seen]:
-            stack += [node, *waiting]
-            continue
-        seen.add(node)
-        needed.append(node)
-    inputs = [n for n in needed if n.op is elementwise.argument]
-    return str(Graph("", inputs, [n for n in needed if n.op is not elementwise.argument], found.outputs))
+    needed = ancestors(found.outputs)
+    inputs, nodes = ([n for n in some if n in needed] for some in (tracer.inputs, tracer.nodes))
+    return str(Graph("", inputs, nodes, found.outputs))
+
+
+@contextmanager
+def _unchanged(model: Any) -> Iterator[None]:
+    """Modules have what they had before: what a recording assigns to them is of no use elsewhere."""
+    modules = list(model.modules()) if isinstance(model, Module) else []
+    tables = [table for m in modules for table in (vars(m), *vars(m).values()) if isinstance(table, dict)]
+    before = [(table, dict(table)) for table in tables]
+    try:
+        yield
+    finally:
+        for table, items in before:
+            for key in [k for k in table if k not in items]:
+                del table[key]
+            for key, value in items.items():
+                if key not in table or table[key] is not value:
+                    table[key] = value
 
 
 def _results(name: str, model: Callable[..., Any], args: Any, kwargs: Any) -> list[Tensor]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import itertools
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -202,8 +204,19 @@ def test_kinds_of_files() -> None:
     assert image.decode_jpeg(written(SMOOTH, "JPEG"), GREY).shape == (1, 24, 32)
 
 
+def png_of_wide_colours() -> bytes:
+    """A pixel of three colours of 16 bits, which Pillow does not write."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0)
+    parts = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(bytes(7))), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
 def test_images_refuse(tmp_path: Path) -> None:
-    colours = bytes([0x89]) + b"PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x10\2"
+    colours = png_of_wide_colours()
     for call, says in (
         (lambda: image.read_file(str(tmp_path / "none")), "No such file"),
         (lambda: image.decode_image(ej.zeros(9, dtype=ej.uint8), RGB), "Unsupported image file"),

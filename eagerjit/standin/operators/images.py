@@ -90,7 +90,7 @@ def _decoded(image: Any, mode: int, apply_exif_orientation: bool) -> Tensor:
 def _tensor(image: Any, mode: int) -> Tensor:
     if image.mode.startswith("I"):
         grey = np.asarray(image).astype(np.uint16)[None]
-        channels = {1: 1, 2: 2, 3: 3, 4: 4}.get(mode, 1)
+        channels = mode or 1
         full = np.full_like(grey, 65535)
         parts = [grey] * (1 if channels < 3 else 3) + ([full] if channels in (2, 4) else [])
         return from_numpy(np.concatenate(parts))
@@ -103,10 +103,11 @@ def _tensor(image: Any, mode: int) -> Tensor:
 
 def decode_png(data: Tensor, mode: int, apply_exif_orientation: bool = False) -> Tensor:
     """The image of a PNG file. Raises RuntimeError for 16 bits of colours, which Pillow does not read."""
-    head = bytes(data[:26].tolist())
-    if head[24:25] == b"\x10" and head[25:26] != b"\x00":
+    image = _opened(data, "PNG")
+    bits, kind = data[24:26].tolist()
+    if bits == 16 and kind != 0:
         raise RuntimeError("decode_png: eagerjit reads no PNG files with 16 bits per colour")
-    return _decoded(_opened(data, "PNG"), mode, apply_exif_orientation)
+    return _decoded(image, mode, apply_exif_orientation)
 
 
 def decode_jpeg(data: Tensor, mode: int, apply_exif_orientation: bool = False) -> Tensor:
