@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import subprocess
@@ -123,10 +124,20 @@ def sleepers(kernel: int) -> ctypes.c_int64:
     threads.set_num_threads(2)
     run(kernel, 100)
     pool = native().address("thread_pool")
-    sleeping = ctypes.c_int64.from_address(pool + layout.SLEEPERS)
-    while sleeping.value < ctypes.c_int64.from_address(pool + layout.STARTED).value:
+    started, sleeping = (ctypes.c_int64.from_address(pool + at) for at in (layout.STARTED, layout.SLEEPERS))
+    while any_other_thread_runs() or sleeping.value < started.value:
         time.sleep(0.001)
     return sleeping
+
+
+def any_other_thread_runs() -> bool:
+    """Whether another thread is not asleep: one that was woken counts from then on, before it has its processor."""
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            asleep = (task / "stat").read_text().rpartition(")")[2].split()[0] == "S"
+            if int(task.name) != threading.get_native_id() and not asleep:
+                return True
+    return False
 
 
 def worth_threads(*amounts: int) -> list[int]:
