@@ -7,8 +7,8 @@ X is the input (image, channel, point), W the weight (row, channel of the group,
     WEIGHT_OF     W = Y @ columns(X) transposed, summed over images and positions in order
 
 Tiles are chosen by sizes and the machine's processors, never by the number of threads in use. The columns of a tile
-stay in a core's cache, so that only X, W and Y pass through memory. BLAS multiplies, or `pairs` where the numbers are
-those of bfloat16, which lie in memory as float32.
+stay in a core's cache, so that only X, W and Y pass through memory. `panels` multiply, `pairs` where the numbers are
+those of bfloat16, which lie in memory as float32, and BLAS what is left.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from eagerjit.runtime.native.convolution_plan import (
     LEAST_POSITIONS,
     MANY_POSITIONS,
     OUTPUT_OF,
-    PAIR_SCRATCH,
     PLAIN,
     POINTS,
     POSITION_TILES,
     POSITIONS,
+    PRODUCT_SCRATCH,
     ROW_BLOCK,
     ROW_BLOCKS,
     ROWS,
@@ -54,7 +54,7 @@ from eagerjit.runtime.native.convolution_plan import (
     work_of,
 )
 from eagerjit.runtime.native.copying import copy_run
-from eagerjit.runtime.native.covering import covers, multiply_covering
+from eagerjit.runtime.native.covering import covers, is_product, multiply_covering, multiply_plain
 from eagerjit.runtime.native.direct import direct
 from eagerjit.runtime.native.direct_plan import plan_direct
 from eagerjit.runtime.native.direct_weight import direct_weight, plan_direct_weight
@@ -72,6 +72,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
 )
 from eagerjit.runtime.native.pairs import RUN, pair_scratch, product_of_pairs, suits_pairs
+from eagerjit.runtime.native.panels import multiply_panels, panel_scratch, suits_panels
 from eagerjit.runtime.native.products import (
     BFLOAT16,
     FLOAT64,
@@ -89,6 +90,7 @@ posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
 
 LEAST_PAIR_ROWS = 8  # half of what is multiplied at a time
+LEAST_TURNING_ROWS = 32  # for which it pays to turn the other factor around
 
 
 
@@ -102,7 +104,8 @@ def convolution(kind: i64, dtype: i64, table: ptr) -> i64:
     store_i64(job, ITEM, 8 if dtype == FLOAT64 else 4)
     set_sizes(job)
     store_i64(job, IN_PAIRS, dtype == BFLOAT16 and _suits_pairs(job))
-    if kind == INPUT_OF and is_turned(job) and not covers(job):
+    note_plain(job)
+    if kind == INPUT_OF and is_turned(job) and not covers(job) and not is_product(kind, job):
         return _turned(job)
     return _run(kind, job)
 
@@ -136,7 +139,8 @@ def _run(kind: i64, job: ptr) -> i64:
         return TOO_LARGE
     if covers(job):
         return multiply_covering(kind, job)
-    note_plain(job)
+    if is_product(kind, job):
+        return multiply_plain(kind, job)
     single = i64(item == 4 and load_i64(job, IN_PAIRS) == 0)
     if kind == OUTPUT_OF and single and plan_direct(job):
         return direct(job, work)
@@ -150,7 +154,8 @@ def _run(kind: i64, job: ptr) -> i64:
     if load_i64(job, TILE_IMAGES) > 1:
         scratch += rows * tile * item
     tasks = groups * load_i64(job, CHANNEL_BLOCKS) * load_i64(job, IMAGE_TILES)
-    scratch += _plan_pairs(kind, job, (scratch + 63) & -64)
+    scratch = (scratch + 63) & -64
+    scratch += _plan_products(kind, job, scratch)
     kernel: ptr = address_of(_scatter_kernel)
     if kind == OUTPUT_OF:
         kernel = address_of(_output_kernel)
@@ -163,34 +168,40 @@ def _run(kind: i64, job: ptr) -> i64:
     return serial_for(kernel, job, tasks, scratch)
 
 
-def _plan_pairs(kind: i64, job: ptr, before: i64) -> i64:
-    """Bytes of scratch memory that products of pairs take behind so many others, those in between included."""
-    if load_i64(job, IN_PAIRS) == 0:
-        return 0
+def _plan_products(kind: i64, job: ptr, before: i64) -> i64:
+    """Bytes of scratch memory that products of tiles take behind so many others."""
     tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
     sums = load_i64(job, CHANNEL_BLOCK) * load_i64(job, TAPS)
-    store_i64(job, PAIR_SCRATCH, before)
+    store_i64(job, PRODUCT_SCRATCH, before)
     if kind == OUTPUT_OF:
-        return pair_scratch(load_i64(job, ROW_BLOCK), tile, sums) + 64
+        return _product_scratch(job, load_i64(job, ROW_BLOCK), tile, sums)
     if kind == INPUT_OF:
-        return pair_scratch(sums, tile, load_i64(job, ROWS)) + 64
-    return pair_scratch(load_i64(job, ROW_BLOCK), sums, tile) + 64
+        return _product_scratch(job, sums, tile, load_i64(job, ROWS))
+    return _product_scratch(job, load_i64(job, ROW_BLOCK), sums, tile)
+
+
+def _product_scratch(job: ptr, m: i64, n: i64, k: i64) -> i64:
+    if load_i64(job, IN_PAIRS):
+        return pair_scratch(m, n, k) + 64
+    return panel_scratch(m, n, k) if load_i64(job, ITEM) == 4 else 0
 
 
 def _multiply(
     job: ptr, scratch: ptr, a_transposed: i64, b_transposed: i64, m: i64, n: i64, k: i64, a: ptr, lda: i64, b: ptr,
     ldb: i64, add: i64, c: ptr, ldc: i64,
 ) -> None:  # fmt: skip
-    """`gemm` on numbers of the job's."""
-    if load_i64(job, IN_PAIRS) == 0:
-        gemm(load_i64(job, ITEM) == 8, a_transposed, b_transposed, m, n, k, a, lda, b, ldb, add, c, ldc)
-        return
+    """The product of two factors as `gemm` takes them, of numbers of the job's."""
     a_row = 1 if a_transposed == TRANSPOSE else lda
     a_column = lda if a_transposed == TRANSPOSE else 1
     b_row = 1 if b_transposed == TRANSPOSE else ldb
     b_column = ldb if b_transposed == TRANSPOSE else 1
-    room: ptr = scratch + load_i64(job, PAIR_SCRATCH)
-    product_of_pairs(4, a, a_row, a_column, b, b_row, b_column, add, c, ldc, m, n, k, room)
+    room: ptr = scratch + load_i64(job, PRODUCT_SCRATCH)
+    if load_i64(job, IN_PAIRS):
+        product_of_pairs(4, a, a_row, a_column, b, b_row, b_column, add, c, ldc, m, n, k, room)
+    elif load_i64(job, ITEM) == 4 and suits_panels(m, n, k, b_row) and (b_row != 1 or m >= LEAST_TURNING_ROWS):
+        multiply_panels(a, a_row, a_column, b, b_row, b_column, c, ldc, m, n, k, add, room)
+    else:
+        gemm(load_i64(job, ITEM) == 8, a_transposed, b_transposed, m, n, k, a, lda, b, ldb, add, c, ldc)
 
 
 # -- the three kernels: each task's result is its own ------------------------------------------------------------------

@@ -55,8 +55,8 @@ W_CHANNEL = X + 216
 W_DEPTH = X + 224
 W_LINE = X + 232
 W_STEP = X + 240
-IN_PAIRS = X + 248  # whether tiles are multiplied as `pairs` does, in scratch memory behind the rest
-PAIR_SCRATCH = X + 256
+IN_PAIRS = X + 248  # whether tiles are multiplied as `pairs` does
+PRODUCT_SCRATCH = X + 256  # where in scratch memory those of a tile begin
 OWN = X + 264  # what `direct` and `direct_weight` add
 JOB_BYTES = X + 392
 
@@ -112,7 +112,7 @@ def reads_outside(job: ptr) -> i64:
 
 def note_plain(job: ptr) -> None:
     """Settle whether columns are X itself."""
-    alike = load_i64(job, Y_ROW) == load_i64(job, POSITIONS) and load_i64(job, TAPS) == 1
+    alike = load_i64(job, Y_ROW) == load_i64(job, POSITIONS) == load_i64(job, POINTS) and load_i64(job, TAPS) == 1
     store_i64(job, PLAIN, alike and product(job, STRIDE) == 1 and reads_outside(job) == 0)
 
 
@@ -131,13 +131,14 @@ def choose_tiles(kind: i64, job: ptr) -> None:
     line = load_i64(job, WIDTH + OUTPUT)
     tile = PAIR_TILE if load_i64(job, IN_PAIRS) else TILE
     most = COLUMNS * tile
+    as_they_lie = load_i64(job, PLAIN) and load_i64(job, IN_PAIRS) == 0 and positions >= LEAST_POSITIONS
     while True:
         pieces = _blocks(positions, tile)
         tile_positions = positions
         if pieces > 1:  # whole lines of the output where these are short
             line = line if line < tile else 16
             tile_positions = _blocks(_blocks(positions, line), pieces) * line
-        tile_images = tile // positions if positions < tile else 1
+        tile_images = tile // positions if positions < tile and not as_they_lie else 1
         tile_images = tile_images if tile_images < images else images
         image_tiles = _blocks(images, tile_images)
         position_tiles = _blocks(positions, tile_positions)

@@ -12,6 +12,7 @@ from eagerjit.runtime.native.convolution_plan import (
     ROWS,
     TAPS,
     minimum,
+    product,
     work_of,
 )
 from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
@@ -105,6 +106,8 @@ def plan_direct(job: ptr) -> i64:
     """Whether a convolution of float32 is done this way; if so the job says how."""
     if load_i64(job, ROWS) * 2 < TILE_ROWS:
         return 0
+    if load_i64(job, TAPS) == 1 and product(job, STRIDE) > 1:
+        return 0  # columns are a part of the input, and products of them are quicker
     if load_i64(job, PLAIN):
         _flatten(job)
     lines = load_i64(job, HEIGHT + OUTPUT)

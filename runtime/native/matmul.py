@@ -335,7 +335,7 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
         if way == IN_PAIRS:
             product_of_pairs(2, a, a_row, a_column, b, b_row, b_column, 0, c, c_row, rows, columns, k, scratch)
         else:
-            multiply_panels(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k, scratch)
+            multiply_panels(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k, 0, scratch)
         return
     a_leading = load_i64(job, A_LEADING)
     b_leading = load_i64(job, B_LEADING)
@@ -355,7 +355,7 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
     elif dtype == FLOAT16 or dtype == BFLOAT16:
         if way == IN_PANELS:
             room: ptr = packed + load_i64(job, C_SCRATCH_BYTES)
-            multiply_panels(a, k, 1, b, columns, 1, packed, columns, rows, columns, k, room)
+            multiply_panels(a, k, 1, b, columns, 1, packed, columns, rows, columns, k, 0, room)
         else:
             product_by_blas(0, a, a_leading, b, b_leading, packed, columns, rows, columns, k)
         unpack(dtype, c, c_row, packed, rows, columns)

@@ -43,9 +43,9 @@ def panel_scratch(rows: i64, columns: i64, k: i64) -> i64:
 
 def multiply_panels(
     a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, rows: i64, columns: i64,
-    k: i64, scratch: ptr,
+    k: i64, add: i64, scratch: ptr,
 ) -> None:  # fmt: skip
-    """C = A @ B, C's columns adjacent."""
+    """C = A @ B, C's columns adjacent; where it is to `add`, to what C holds."""
     depth = _least(k, DEPTH)
     panels: ptr = scratch + (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS * depth * 4
     swept = i64(rows > ROWS_IN_PLACE and b_column == 1)
@@ -68,7 +68,7 @@ def multiply_panels(
                 step = vectors * LANES
                 _pack_columns(panels, step, run, b_row, b_column, some, width)
                 run = panels
-            _column_of_tiles(vectors, some, scratch, run, step, c + column * 4, c_row, rows, width, i64(start > 0))
+            _column_of_tiles(vectors, some, scratch, run, step, c + column * 4, c_row, rows, width, add or start > 0)
             column += width
         start += some
 
