@@ -14,6 +14,7 @@ those of bfloat16, which lie in memory as float32, and BLAS what is left.
 from __future__ import annotations
 
 from eagerjit.runtime.native.agreed import OUT_OF_MEMORY
+from eagerjit.runtime.native.column_products import multiply_columns, plan_products
 from eagerjit.runtime.native.convolution_plan import (
     CALLER_WORDS,
     CHANNEL_BLOCK,
@@ -34,7 +35,6 @@ from eagerjit.runtime.native.convolution_plan import (
     POINTS,
     POSITION_TILES,
     POSITIONS,
-    PRODUCT_SCRATCH,
     ROW_BLOCK,
     ROW_BLOCKS,
     ROWS,
@@ -56,9 +56,8 @@ from eagerjit.runtime.native.convolution_plan import (
 from eagerjit.runtime.native.copying import copy_run
 from eagerjit.runtime.native.covering import covers, is_product, multiply_covering, multiply_plain
 from eagerjit.runtime.native.direct import direct
-from eagerjit.runtime.native.direct_plan import plan_direct
+from eagerjit.runtime.native.direct_plan import plan_direct, plan_direct_pairs
 from eagerjit.runtime.native.direct_weight import direct_weight, plan_direct_weight
-from eagerjit.runtime.native.gemm import gemm
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
@@ -71,8 +70,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_i64,
 )
-from eagerjit.runtime.native.pairs import RUN, pair_scratch, product_of_pairs, suits_pairs
-from eagerjit.runtime.native.panels import multiply_panels, panel_scratch, suits_panels
+from eagerjit.runtime.native.pairs import RUN, suits_pairs
 from eagerjit.runtime.native.products import (
     BFLOAT16,
     FLOAT64,
@@ -90,8 +88,6 @@ posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
 
 LEAST_PAIR_ROWS = 8  # half of what is multiplied at a time
-LEAST_TURNING_ROWS = 32  # for which it pays to turn the other factor around
-
 
 
 def convolution(kind: i64, dtype: i64, table: ptr) -> i64:
@@ -141,10 +137,9 @@ def _run(kind: i64, job: ptr) -> i64:
         return multiply_covering(kind, job)
     if is_product(kind, job):
         return multiply_plain(kind, job)
-    single = i64(item == 4 and load_i64(job, IN_PAIRS) == 0)
-    if kind == OUTPUT_OF and single and plan_direct(job):
+    if kind == OUTPUT_OF and _plan_direct(job):
         return direct(job, work)
-    if kind == WEIGHT_OF and single and plan_direct_weight(job, work):
+    if kind == WEIGHT_OF and item == 4 and load_i64(job, IN_PAIRS) == 0 and plan_direct_weight(job, work):
         return direct_weight(job)
     choose_tiles(kind, job)
     tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
@@ -155,7 +150,7 @@ def _run(kind: i64, job: ptr) -> i64:
         scratch += rows * tile * item
     tasks = groups * load_i64(job, CHANNEL_BLOCKS) * load_i64(job, IMAGE_TILES)
     scratch = (scratch + 63) & -64
-    scratch += _plan_products(kind, job, scratch)
+    scratch += plan_products(kind, job, scratch)
     kernel: ptr = address_of(_scatter_kernel)
     if kind == OUTPUT_OF:
         kernel = address_of(_output_kernel)
@@ -168,40 +163,11 @@ def _run(kind: i64, job: ptr) -> i64:
     return serial_for(kernel, job, tasks, scratch)
 
 
-def _plan_products(kind: i64, job: ptr, before: i64) -> i64:
-    """Bytes of scratch memory that products of tiles take behind so many others."""
-    tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
-    sums = load_i64(job, CHANNEL_BLOCK) * load_i64(job, TAPS)
-    store_i64(job, PRODUCT_SCRATCH, before)
-    if kind == OUTPUT_OF:
-        return _product_scratch(job, load_i64(job, ROW_BLOCK), tile, sums)
-    if kind == INPUT_OF:
-        return _product_scratch(job, sums, tile, load_i64(job, ROWS))
-    return _product_scratch(job, load_i64(job, ROW_BLOCK), sums, tile)
-
-
-def _product_scratch(job: ptr, m: i64, n: i64, k: i64) -> i64:
+def _plan_direct(job: ptr) -> i64:
+    """Whether an output is computed without columns; if so the job says how."""
     if load_i64(job, IN_PAIRS):
-        return pair_scratch(m, n, k) + 64
-    return panel_scratch(m, n, k) if load_i64(job, ITEM) == 4 else 0
-
-
-def _multiply(
-    job: ptr, scratch: ptr, a_transposed: i64, b_transposed: i64, m: i64, n: i64, k: i64, a: ptr, lda: i64, b: ptr,
-    ldb: i64, add: i64, c: ptr, ldc: i64,
-) -> None:  # fmt: skip
-    """The product of two factors as `gemm` takes them, of numbers of the job's."""
-    a_row = 1 if a_transposed == TRANSPOSE else lda
-    a_column = lda if a_transposed == TRANSPOSE else 1
-    b_row = 1 if b_transposed == TRANSPOSE else ldb
-    b_column = ldb if b_transposed == TRANSPOSE else 1
-    room: ptr = scratch + load_i64(job, PRODUCT_SCRATCH)
-    if load_i64(job, IN_PAIRS):
-        product_of_pairs(4, a, a_row, a_column, b, b_row, b_column, add, c, ldc, m, n, k, room)
-    elif load_i64(job, ITEM) == 4 and suits_panels(m, n, k, b_row) and (b_row != 1 or m >= LEAST_TURNING_ROWS):
-        multiply_panels(a, a_row, a_column, b, b_row, b_column, c, ldc, m, n, k, add, room)
-    else:
-        gemm(load_i64(job, ITEM) == 8, a_transposed, b_transposed, m, n, k, a, lda, b, ldb, add, c, ldc)
+        return plan_direct_pairs(job)
+    return load_i64(job, ITEM) == 4 and plan_direct(job)
 
 
 # -- the three kernels: each task's result is its own ------------------------------------------------------------------
@@ -239,7 +205,7 @@ def _output_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                 columns = _x(job, image, group, channel) + first * item
                 columns_row = -columns_row
             w: ptr = load_ptr(job, W) + ((group * rows + row) * channels + channel) * taps * item
-            _multiply(
+            multiply_columns(
                 job, scratch, NO_TRANSPOSE, NO_TRANSPOSE, height, count * width, some * taps, w, channels * taps,
                 columns, columns_row, channel > 0, out, out_row,
             )  # fmt: skip
@@ -278,7 +244,7 @@ def _scatter_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             width = minimum(load_i64(job, TILE_POSITIONS), positions - first)
             y: ptr = _rows_of_y(job, gathered, image, count, group, 0, rows, first, width)
             y_row = positions if count == 1 else count * width
-            _multiply(
+            multiply_columns(
                 job, scratch, TRANSPOSE, NO_TRANSPOSE, some * taps, count * width, rows, w, channels * taps, y, y_row,
                 0, scratch, count * width,
             )  # fmt: skip
@@ -320,7 +286,7 @@ def _weight_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                     columns_row = -columns_row
                 y: ptr = _rows_of_y(job, gathered, image, count, group, row, height, first, width)
                 y_row = positions if count == 1 else count * width
-                _multiply(
+                multiply_columns(
                     job, scratch, NO_TRANSPOSE, TRANSPOSE, height, some * taps, count * width, y, y_row,
                     columns, columns_row, image > 0 or first > 0, w, channels * taps,
                 )  # fmt: skip
@@ -372,15 +338,15 @@ def _turned(job: ptr) -> i64:
     phase: ptr = buffer(JOB_BYTES)
     phases = product(job, STRIDE)
     seen = load_i64(job, IMAGES) * load_i64(job, POSITIONS)
-    directly = load_i64(job, ITEM) == 4 and load_i64(job, IN_PAIRS) == 0 and seen >= LEAST_POSITIONS
+    directly = load_i64(job, ITEM) == 4 and seen >= LEAST_POSITIONS
     for number in range(phases):
         if directly and take_phase(job, phase, number):
-            directly = plan_direct(phase)
+            directly = _plan_direct(phase)
     if directly:
         status = 0
         for number in range(phases):
             if status == 0 and take_phase(job, phase, number):
-                plan_direct(phase)
+                _plan_direct(phase)
                 status = direct(phase, work_of(phase))
         return status
     if phases > 1 or seen < MANY_POSITIONS:

@@ -1,4 +1,4 @@
-"""Convolutions of float32 without columns: what a tap sees of a stretch of outputs is one run of the padded input.
+"""Convolutions without columns: what a tap sees of a stretch of outputs is one run of the padded input.
 
 A task copies the lines that it reads, zeros around them, into memory that stays in a core's cache, the columns and
 lines that a stride skips sorted by phase. For every tap consecutive outputs then read consecutive numbers, through the
@@ -14,6 +14,7 @@ from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
     IMAGES,
+    IN_PAIRS,
     POINTS,
     ROWS,
     TAPS,
@@ -31,9 +32,16 @@ from eagerjit.runtime.native.convolution_plan import (
     X,
     Y,
     minimum,
-    reads_outside,
 )
-from eagerjit.runtime.native.copying import copy_run, copy_within, interleave
+from eagerjit.runtime.native.copying import copy_run, interleave
+from eagerjit.runtime.native.direct_lines import copy_lines_read
+from eagerjit.runtime.native.direct_pairs import (
+    bytes_copied,
+    copy_planes,
+    multiply_planes,
+    pack_pairs_kernel,
+    packed_block,
+)
 from eagerjit.runtime.native.direct_plan import (
     ABREAST,
     APART,
@@ -46,11 +54,12 @@ from eagerjit.runtime.native.direct_plan import (
     PITCH,
     PLACES,
     ROW_TASKS,
-    RUN,
+    RUN_OF_SUMS,
     SEGMENT,
     SEGMENT_TASKS,
     phases,
     reach,
+    taps_order,
 )
 from eagerjit.runtime.native.language import (
     address_of,
@@ -66,7 +75,9 @@ from eagerjit.runtime.native.language import (
     store_f32,
     store_i32,
     store_ptr,
+    tiles_end,
 )
+from eagerjit.runtime.native.pairs import PAIR_ROWS, RUN, begin_products
 from eagerjit.runtime.native.products import PER_OPERATION
 from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
@@ -74,10 +85,8 @@ from eagerjit.runtime.native.windows import (
     DEPTH,
     DILATION,
     HEIGHT,
-    INPUT,
     KERNEL,
     OUTPUT,
-    PADDING,
     STRIDE,
     WIDTH,
 )
@@ -88,47 +97,60 @@ free = external("void free(ptr)")
 
 def direct(job: ptr, work: i64) -> i64:
     """The output of a convolution that is planned so: 0 or a negative status."""
-    groups = load_i64(job, GROUPS)
-    depth = load_i64(job, CHANNELS) * load_i64(job, TAPS)
-    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
+    in_pairs = load_i64(job, IN_PAIRS)
+    height = _height(job)
+    blocks = (load_i64(job, ROWS) + height - 1) // height
+    packed_blocks = load_i64(job, GROUPS) * blocks
+    taps = load_i64(job, TAPS)
+    packed = packed_blocks * load_i64(job, CHANNELS) * taps * height * 4
+    seen = 1 if in_pairs else load_i64(job, CHANNELS_COPIED)
+    if in_pairs:
+        packed = packed_blocks * packed_block(job)
     memory: ptr = buffer(8)
-    packed = groups * blocks * depth * TILE_ROWS * 4
-    channels = load_i64(job, CHANNELS_COPIED)
-    if posix_memalign(memory, 64, packed + channels * load_i64(job, TAPS) * 4 + 64) != 0:
+    if posix_memalign(memory, 64, packed + seen * taps * 4 + 64) != 0:
         return OUT_OF_MEMORY
     store_ptr(job, PACKED, load_ptr(memory))
     store_ptr(job, PLACES, load_ptr(memory) + packed)
-    _note_places(job)
+    _note_places(job, seen)
     image_tasks = (load_i64(job, IMAGES) + load_i64(job, ABREAST) - 1) // load_i64(job, ABREAST)
-    tasks = image_tasks * groups * load_i64(job, DEPTH + OUTPUT) * load_i64(job, LINE_TASKS)
+    tasks = image_tasks * load_i64(job, GROUPS) * load_i64(job, DEPTH + OUTPUT) * load_i64(job, LINE_TASKS)
     tasks *= load_i64(job, SEGMENT_TASKS) * load_i64(job, ROW_TASKS)
-    copied = _copied(job)
     row_tasks = load_i64(job, ROW_TASKS)
-    scratch = copied * 4 + 64 + (blocks + row_tasks - 1) // row_tasks * TILE_ROWS * load_i64(job, RUN) * 4
+    sums = (blocks + row_tasks - 1) // row_tasks * height * load_i64(job, RUN_OF_SUMS) * 4
+    pack: ptr = address_of(pack_pairs_kernel) if in_pairs else address_of(_pack_kernel)
+    pack_bytes = taps * RUN * 4
     status = 0
     if is_worth_threads(work // PER_OPERATION):
-        status = parallel_for(address_of(_pack_kernel), job, groups * blocks, 0, 1)
+        status = parallel_for(pack, job, packed_blocks, pack_bytes, 1)
         if status == 0:
-            status = parallel_for(address_of(_direct_kernel), job, tasks, scratch, 1)
+            status = parallel_for(address_of(_direct_kernel), job, tasks, _copied(job) + sums, 1)
     else:
-        _pack_kernel(job, 0, groups * blocks, ptr(0))
-        status = serial_for(address_of(_direct_kernel), job, tasks, scratch)
+        status = serial_for(pack, job, packed_blocks, pack_bytes)
+        if status == 0:
+            status = serial_for(address_of(_direct_kernel), job, tasks, _copied(job) + sums)
     free(load_ptr(memory))
     return status
 
 
+def _height(job: ptr) -> i64:
+    """Rows that are multiplied at a time."""
+    return PAIR_ROWS if load_i64(job, IN_PAIRS) else TILE_ROWS
+
+
 def _copied(job: ptr) -> i64:
-    """Floats that are copied at a time, and what is read behind them for outputs that there are not."""
+    """Bytes that are copied at a time, and what is read behind them for outputs that there are not."""
+    if load_i64(job, IN_PAIRS):
+        return (bytes_copied(job) + 63) & -64
     behind = reach(job, WIDTH) * load_i64(job, ABREAST) + LANES
-    return load_i64(job, CHANNELS_COPIED) * load_i64(job, CHANNEL_FLOATS) + behind
+    return (load_i64(job, CHANNELS_COPIED) * load_i64(job, CHANNEL_FLOATS) + behind) * 4 + 63 & -64
 
 
-def _note_places(job: ptr) -> None:
-    """Where each channel copied and each tap finds what it sees of a run."""
+def _note_places(job: ptr, channels: i64) -> None:
+    """Where each of some channels and each tap finds what it sees of a run."""
     places: ptr = load_ptr(job, PLACES)
     pitch = load_i64(job, PITCH)
     high = load_i64(job, LINES) + reach(job, HEIGHT)
-    for channel in range(load_i64(job, CHANNELS_COPIED)):
+    for channel in range(channels):
         for z in range(load_i64(job, DEPTH + KERNEL)):
             for y in range(load_i64(job, HEIGHT + KERNEL)):
                 down = y * load_i64(job, HEIGHT + DILATION)
@@ -164,14 +186,11 @@ def _pack_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
 def _pack_blocks(job: ptr, to: ptr, source: ptr, rows: i64) -> None:
     """Rows whose taps lie in order, in reverse, or apart; what of the rows lies together is read together."""
     row = load_i64(job, W_ROW)
-    step = load_i64(job, W_STEP)
     taps = load_i64(job, TAPS)
     channels = load_i64(job, CHANNELS)
     depth = channels * taps
-    last = (load_i64(job, DEPTH + KERNEL) - 1) * load_i64(job, W_DEPTH)
-    last += (load_i64(job, HEIGHT + KERNEL) - 1) * load_i64(job, W_LINE) + (load_i64(job, WIDTH + KERNEL) - 1) * step
-    ahead = step == 1 and last == taps - 1
-    behind = step == -1 and last == 1 - taps
+    order = taps_order(job)
+    ahead = order == 1 and load_i64(job, W_CHANNEL) == taps
     for channel in range(1 if ahead else channels):
         seen: ptr = source + channel * load_i64(job, W_CHANNEL) * 4
         place: ptr = to + channel * taps * TILE_ROWS * 4
@@ -179,8 +198,8 @@ def _pack_blocks(job: ptr, to: ptr, source: ptr, rows: i64) -> None:
             some = minimum(TILE_ROWS, rows - r)
             if ahead:
                 interleave(place, TILE_ROWS, seen, row, some, depth)
-            elif behind:
-                interleave(place + (taps - 1) * TILE_ROWS * 4, -TILE_ROWS, seen + last * 4, row, some, taps)
+            elif order == -1:
+                interleave(place + (taps - 1) * TILE_ROWS * 4, -TILE_ROWS, seen - (taps - 1) * 4, row, some, taps)
             else:
                 _pack_taps(job, place, seen, some)
             seen = seen + TILE_ROWS * row * 4
@@ -208,15 +227,19 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     taps = load_i64(job, TAPS)
     high = load_i64(job, HEIGHT + OUTPUT)
     wide = load_i64(job, WIDTH + OUTPUT)
-    run = load_i64(job, RUN)
+    run = load_i64(job, RUN_OF_SUMS)
     line_run = load_i64(job, LINE_RUN)
     abreast = load_i64(job, ABREAST)
     row_tasks = load_i64(job, ROW_TASKS)
     line_tasks = load_i64(job, LINE_TASKS)
     line_step = load_i64(job, Y_LINE) * 4
     alone = abreast == 1 and load_i64(job, Y_STEP) == 1
-    blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
-    out: ptr = scratch + ((_copied(job) * 4 + 63) & -64)
+    in_pairs = load_i64(job, IN_PAIRS)
+    height = _height(job)
+    blocks = (rows + height - 1) // height
+    out: ptr = scratch + _copied(job)
+    if in_pairs:
+        begin_products()
     for task in range(begin, end):
         first_block = task % row_tasks * blocks // row_tasks
         last_block = (task % row_tasks + 1) * blocks // row_tasks
@@ -239,18 +262,25 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         while channel < channels:
             some = minimum(load_i64(job, CHANNELS_COPIED), channels - channel)
             source: ptr = load_ptr(job, X) + (plane * channels + channel) * load_i64(job, POINTS) * 4
-            _copy_lines_read(job, scratch, source, some, images, z, y, x)
             a: ptr = load_ptr(job, PACKED)
-            a = a + ((group * blocks + first_block) * channels + channel) * taps * TILE_ROWS * 4
+            if in_pairs:
+                copy_planes(job, scratch, source, some, images, z, y, x)
+                a = a + (group * blocks + first_block) * packed_block(job) + channel * taps * PAIR_ROWS * 2
+            else:
+                copy_lines_read(job, scratch, source, some, images, z, y, x)
+                a = a + ((group * blocks + first_block) * channels + channel) * taps * TILE_ROWS * 4
             for i in range(stretches):
                 seen: ptr = scratch + i * load_i64(job, PITCH) * 4
                 sums: ptr = out + i * line_run * 4
-                _multiply(job, some * taps, a, seen, sums, vectors, last_block - first_block, channel > 0)
+                if in_pairs:
+                    multiply_planes(job, a, seen, sums, vectors, last_block - first_block, some, channel > 0)
+                else:
+                    _multiply(job, some * taps, a, seen, sums, vectors, last_block - first_block, channel > 0)
             channel += some
         place = z * load_i64(job, Y_DEPTH) + y * load_i64(job, Y_LINE) + x * load_i64(job, Y_STEP)
-        for row in range(first_block * TILE_ROWS, minimum(last_block * TILE_ROWS, rows)):
+        for row in range(first_block * height, minimum(last_block * height, rows)):
             to: ptr = load_ptr(job, Y) + ((plane * rows + row) * load_i64(job, Y_ROW) + place) * 4
-            found: ptr = out + (row - first_block * TILE_ROWS) * run * 4
+            found: ptr = out + (row - first_block * height) * run * 4
             if alone:
                 for _ in range(lines):
                     copy_run(to, found, segment * 4)
@@ -261,6 +291,8 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                     _store_line(job, to, found, segment, images)
                     to = to + line_step
                     found = found + line_run * 4
+    if in_pairs:
+        tiles_end()
     return 0
 
 
@@ -282,7 +314,7 @@ def _multiply(job: ptr, k: i64, a: ptr, b: ptr, out: ptr, vectors: i64, blocks: 
 
     Where there is `more`, it is added to what `out` holds.
     """
-    run = load_i64(job, RUN)
+    run = load_i64(job, RUN_OF_SUMS)
     a_block = load_i64(job, CHANNELS) * load_i64(job, TAPS) * TILE_ROWS * 4
     places: ptr = load_ptr(job, PLACES)
     while vectors > 0:
@@ -303,62 +335,3 @@ def _multiply(job: ptr, k: i64, a: ptr, b: ptr, out: ptr, vectors: i64, blocks: 
         b = b + some * LANES * 4
         out = out + some * LANES * 4
         vectors -= some
-
-
-def _copy_lines_read(
-    job: ptr, to: ptr, source: ptr, channels: i64, images: i64, z: i64, y: i64, x: i64
-) -> None:
-    """What a task reads of some channels: per channel, depth of the kernel and phases the lines, zeros as padding.
-
-    What lies behind the input without being padding is for outputs that there are not; any numbers do.
-    """
-    input_depth = load_i64(job, DEPTH + INPUT)
-    input_height = load_i64(job, HEIGHT + INPUT)
-    input_width = load_i64(job, WIDTH + INPUT)
-    pitch = load_i64(job, PITCH)
-    lines = load_i64(job, LINES) + reach(job, HEIGHT)
-    step = load_i64(job, WIDTH + STRIDE)
-    left = x * step - load_i64(job, WIDTH + PADDING)
-    top = y * load_i64(job, HEIGHT + STRIDE) - load_i64(job, HEIGHT + PADDING)
-    front = z * load_i64(job, DEPTH + STRIDE) - load_i64(job, DEPTH + PADDING)
-    if reads_outside(job):
-        fill_bytes(to, 0, channels * load_i64(job, CHANNEL_FLOATS) * 4)
-    for _ in range(channels):
-        for depth in range(load_i64(job, DEPTH + KERNEL)):
-            in_z = front + depth * load_i64(job, DEPTH + DILATION)
-            for tall in range(phases(job, HEIGHT)):
-                for wide in range(phases(job, WIDTH)):
-                    for i in range(lines):
-                        in_y = top + i * load_i64(job, HEIGHT + STRIDE) + tall
-                        if 0 <= in_z < input_depth and 0 <= in_y < input_height:
-                            line: ptr = source + (in_z * input_height + in_y) * input_width * 4
-                            _copy_line(job, to, line, images, left + wide)
-                        to = to + pitch * 4
-        source = source + load_i64(job, POINTS) * 4
-
-
-def _copy_line(job: ptr, to: ptr, line: ptr, images: i64, first: i64) -> None:
-    """A line from `first` on, as far as there is any, of all images side by side."""
-    abreast = load_i64(job, ABREAST)
-    step = load_i64(job, WIDTH + STRIDE)
-    width = load_i64(job, WIDTH + INPUT)
-    columns = load_i64(job, PITCH) // abreast
-    if abreast == 1:
-        copy_within(to, line, first, step, columns, width)
-        return
-    begin = (step - 1 - first) // step if first < 0 else 0
-    end = (width - first + step - 1) // step if first < width else 0
-    row = load_i64(job, GROUPS) * load_i64(job, CHANNELS) * load_i64(job, POINTS)
-    line = line + (first + begin * step) * 4
-    count = minimum(end, columns) - begin
-    if count <= 0:
-        return
-    if step == 1:
-        interleave(to + begin * abreast * 4, abreast, line, row, images, count)
-        return
-    to = to + begin * abreast * 4
-    for _ in range(count):
-        for image in range(images):
-            store_f32(to, image * 4, load_f32(line, image * row * 4))
-        to = to + abreast * 4
-        line = line + step * 4

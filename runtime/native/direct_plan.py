@@ -11,11 +11,15 @@ from eagerjit.runtime.native.convolution_plan import (
     POINTS,
     ROWS,
     TAPS,
+    W_DEPTH,
+    W_LINE,
+    W_STEP,
     minimum,
     product,
     work_of,
 )
 from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
+from eagerjit.runtime.native.pairs import PAIR_ROWS, RUN
 from eagerjit.runtime.native.products import ENOUGH_TILES, SERIAL_WORK
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, OUTPUT, STRIDE, WIDTH
@@ -30,12 +34,14 @@ CHANNEL_FLOATS = OWN + 40  # copied of a channel
 LINE_TASKS = OWN + 48
 SEGMENT_TASKS = OWN + 56
 ROW_TASKS = OWN + 64
-RUN = OWN + 72  # outputs computed of a task, whole vectors
+RUN_OF_SUMS = OWN + 72  # outputs computed of a task, whole vectors
 ABREAST = OWN + 80  # images side by side
 APART = OWN + 88  # whether a task's lines are computed one by one
 LINE_RUN = OWN + 96  # from a line's outputs to the next one's
 CHANNELS_COPIED = OWN + 104  # at a time
+PLANE = OWN + 112  # where pairs are multiplied: bytes from two channels' numbers to the next ones'
 
+LEAST_PAIR_CHANNELS = 16
 MOST_SEGMENT = 768
 MOST_RUN = 1024
 MOST_ROWS = 512
@@ -54,6 +60,14 @@ def reach(job: ptr, dimension: i64) -> i64:
 def phases(job: ptr, dimension: i64) -> i64:
     """Into how many phases the places along a dimension are sorted."""
     return load_i64(job, dimension + STRIDE) if load_i64(job, dimension + KERNEL) > 1 else 1
+
+
+def taps_order(job: ptr) -> i64:
+    """1 where a channel's taps lie side by side in the weight, -1 where they do so in reverse, otherwise 0."""
+    step = load_i64(job, W_STEP)
+    last = (load_i64(job, DEPTH + KERNEL) - 1) * load_i64(job, W_DEPTH)
+    last += (load_i64(job, HEIGHT + KERNEL) - 1) * load_i64(job, W_LINE) + (load_i64(job, WIDTH + KERNEL) - 1) * step
+    return step if (step == 1 or step == -1) and last == step * (load_i64(job, TAPS) - 1) else 0
 
 
 def _flatten(job: ptr) -> None:
@@ -156,9 +170,27 @@ def plan_direct(job: ptr) -> i64:
     store_i64(job, LINE_TASKS, line_tasks)
     store_i64(job, SEGMENT_TASKS, segments)
     store_i64(job, ROW_TASKS, row_tasks)
-    store_i64(job, RUN, ((lines - 1) * line_run + segment * abreast + LANES - 1) // LANES * LANES)
+    store_i64(job, RUN_OF_SUMS, ((lines - 1) * line_run + segment * abreast + LANES - 1) // LANES * LANES)
     store_i64(job, ABREAST, abreast)
     store_i64(job, APART, apart)
     store_i64(job, LINE_RUN, line_run)
     store_i64(job, CHANNELS_COPIED, channels)
+    return 1
+
+
+def plan_direct_pairs(job: ptr) -> i64:
+    """The same of pairs of bfloat16 numbers; it is not worth it for few channels, nor where columns are X itself."""
+    if load_i64(job, CHANNELS) < LEAST_PAIR_CHANNELS or load_i64(job, PLAIN) or plan_direct(job) == 0:
+        return 0
+    size = (load_i64(job, CHANNEL_FLOATS) * 4 + 63) & -64
+    store_i64(job, PLANE, size | 64)  # an odd number of lines: sixteen planes share no places in the cache
+    copied = minimum(load_i64(job, CHANNELS), 2 * 4 * MOST_COPIED // size)
+    store_i64(job, CHANNELS_COPIED, (copied + RUN - 1) // RUN * RUN)
+    blocks = (load_i64(job, ROWS) + PAIR_ROWS - 1) // PAIR_ROWS
+    store_i64(job, ROW_TASKS, minimum(load_i64(job, ROW_TASKS), blocks))
+    line = load_i64(job, SEGMENT) * load_i64(job, ABREAST)
+    if load_i64(job, APART):
+        store_i64(job, LINE_RUN, (line + PAIR_ROWS - 1) // PAIR_ROWS * PAIR_ROWS)
+    run = (load_i64(job, LINES) - 1) * load_i64(job, LINE_RUN) + line
+    store_i64(job, RUN_OF_SUMS, (run + PAIR_ROWS - 1) // PAIR_ROWS * PAIR_ROWS)
     return 1

@@ -41,7 +41,10 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            multiply_pairs(blocks, a, a_next, b, b_next, c, add): the 32 x 32 floats at c are, or if `add` grow by,
              products of two blocks of 16 rows with two of 16 columns, each so many blocks of 16 x 16 pairs of bfloat16
              numbers one behind the other. Where the processor has no such instruction, nothing.
-           tiles_begin(description) and tiles_end(): around `multiply_pairs`; AMX's description of tiles, 64 bytes.
+           multiply_seen_pairs(count, a, b, places, plane, c, c_row, add): the same of two blocks of 16 rows behind each
+             other, `count` times, with 32 pairs at b + places[i] (i32, in bytes) in each of 16 planes so many bytes
+             apart; C's rows are c_row floats apart.
+           tiles_begin(description) and tiles_end(): around those two; AMX's description of tiles, 64 bytes.
            alternate_halves(to, first, second): 16 numbers of two bytes and 16 others by turns.
            alternate_upper_halves(to, first, second), upper_halves(to, from): the same of the bfloat16 numbers that 16
              floats and 16 others begin with, and those of 32 floats.
@@ -170,7 +173,8 @@ add_scaled_rows = Intrinsic("add_scaled_rows")
 multiply_panel = Intrinsic("multiply_panel")
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
-multiply_pairs, tiles_begin, tiles_end = map(Intrinsic, ("multiply_pairs", "tiles_begin", "tiles_end"))
+multiply_pairs, multiply_seen_pairs = map(Intrinsic, ("multiply_pairs", "multiply_seen_pairs"))
+tiles_begin, tiles_end = map(Intrinsic, ("tiles_begin", "tiles_end"))
 alternate_halves, alternate_upper_halves = map(Intrinsic, ("alternate_halves", "alternate_upper_halves"))
 upper_halves, round_sixteen = map(Intrinsic, ("upper_halves", "round_sixteen"))
 transpose_tile = Intrinsic("transpose_tile")

@@ -6,6 +6,7 @@ Blocks are 16 rows of 16 pairs, 1,024 bytes, which fit a tile of AMX. Processors
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from eagerjit.runtime.native.eights import count, local_variable
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
@@ -16,27 +17,69 @@ _NOTHING = Value("void", "")
 
 
 def multiply_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """C of 32 rows and columns: two blocks of rows times two of columns, all along the blocks of k.
-
-    Tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns.
-    """
+    """C of 32 rows and columns: two blocks of rows times two of columns, all along the blocks of k."""
     count(code, node, 7)
     kinds = "i64", "ptr", "ptr", "ptr", "ptr", "ptr", "i64"
-    given = [code.typed(argument, kind).text for argument, kind in zip(node.args, kinds, strict=True)]
-    blocks, *starts, c, add = given
+    blocks, *starts, c, add = (code.typed(a, kind).text for a, kind in zip(node.args, kinds, strict=True))
     if not _are_there():
         return _NOTHING
-    places = []
-    for tile in range(4):
-        offset = (tile // 2 * _SIDE * 2 * _SIDE + tile % 2 * _SIDE) * 4
-        places.append(code.emit("ptr", f"getelementptr i8, ptr {c}, i64 {offset}").text)
-    more, alone, again, body, done = (code.label() for _ in range(5))
     runs = [local_variable(code, "ptr", start) for start in starts]
-    left = local_variable(code, "i64", blocks)
+
+    def factors() -> list[tuple[str, str]]:
+        return [(_stepping(code, run, _BLOCK), "64") for run in runs]
+
+    return _product(code, blocks, factors, c, str(2 * _SIDE * 4), add)
+
+
+def multiply_seen_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """C of 32 rows and columns: two blocks of rows times what lies in planes of pairs at each of some places."""
+    count(code, node, 8)
+    kinds = "i64", "ptr", "ptr", "ptr", "i64", "ptr", "i64", "i64"
+    places, a, b, table, plane, c, c_row, add = (
+        code.typed(argument, kind).text for argument, kind in zip(node.args, kinds, strict=True)
+    )
+    if not _are_there():
+        return _NOTHING
+    run = local_variable(code, "ptr", a)
+    offset = local_variable(code, "ptr", table)
+
+    def factors() -> list[tuple[str, str]]:
+        rows = _stepping(code, run, 2 * _BLOCK)
+        place = code.emit("i32", f"load i32, ptr {_stepping(code, offset, 4)}, align 4").text
+        seen = code.emit("ptr", f"getelementptr i8, ptr {b}, i32 {place}").text
+        below = code.emit("ptr", f"getelementptr i8, ptr {rows}, i64 {_BLOCK}").text
+        beside = code.emit("ptr", f"getelementptr i8, ptr {seen}, i64 {_SIDE * 4}").text
+        return [(rows, "64"), (below, "64"), (seen, plane), (beside, plane)]
+
+    return _product(code, places, factors, c, code.emit("i64", f"mul i64 {c_row}, 4").text, add)
+
+
+def _stepping(code: ExpressionTranslator, variable: str, size: int) -> str:
+    """The address that a variable holds, which moves on by so many bytes."""
+    at = code.emit("ptr", f"load ptr, ptr {variable}").text
+    following = code.emit("ptr", f"getelementptr i8, ptr {at}, i64 {size}").text
+    code.lines.append(f"  store ptr {following}, ptr {variable}")
+    return at
+
+
+def _product(
+    code: ExpressionTranslator, steps: str, factors: Callable[[], list[tuple[str, str]]], c: str, c_row: str, add: str
+) -> Value:
+    """Adds up products of tiles in so many steps: tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns.
+
+    `factors` gives for a step where the last four lie, and the bytes from a row of theirs to the next.
+    """
+    places = []
+    lower = code.emit("i64", f"mul i64 {c_row}, {_SIDE}").text
+    for tile in range(4):
+        row = code.emit("ptr", f"getelementptr i8, ptr {c}, i64 {lower}").text if tile // 2 else c
+        places.append(code.emit("ptr", f"getelementptr i8, ptr {row}, i64 {tile % 2 * _SIDE * 4}").text)
+    more, alone, again, body, done = (code.label() for _ in range(5))
+    left = local_variable(code, "i64", steps)
     code.branch(code.emit("i1", f"icmp ne i64 {add}, 0"), more, alone)
     code.place(more)
     for tile, place in enumerate(places):
-        _call(code, "tileloadd64", f"i8 {tile}", f"ptr {place}", f"i64 {2 * _SIDE * 4}")
+        _call(code, "tileloadd64", f"i8 {tile}", f"ptr {place}", f"i64 {c_row}")
     code.jump(again)
     code.place(alone)
     for tile in range(4):
@@ -47,17 +90,14 @@ def multiply_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     code.branch(code.emit("i1", f"icmp sgt i64 {number}, 0"), body, done)
     code.place(body)
     code.lines.append(f"  store i64 {code.emit('i64', f'sub i64 {number}, 1').text}, ptr {left}")
-    for tile, run in enumerate(runs, 4):
-        at = code.emit("ptr", f"load ptr, ptr {run}").text
-        _call(code, "tileloadd64", f"i8 {tile}", f"ptr {at}", "i64 64")
-        following = code.emit("ptr", f"getelementptr i8, ptr {at}, i64 {_BLOCK}").text
-        code.lines.append(f"  store ptr {following}, ptr {run}")
+    for tile, (at, row) in enumerate(factors(), 4):
+        _call(code, "tileloadd64", f"i8 {tile}", f"ptr {at}", f"i64 {row}")
     for tile in range(4):
         _call(code, "tdpbf16ps", f"i8 {tile}", f"i8 {4 + tile // 2}", f"i8 {6 + tile % 2}")
     code.jump(again)
     code.place(done)
     for tile, place in enumerate(places):
-        _call(code, "tilestored64", f"i8 {tile}", f"ptr {place}", f"i64 {2 * _SIDE * 4}")
+        _call(code, "tilestored64", f"i8 {tile}", f"ptr {place}", f"i64 {c_row}")
     return _NOTHING
 
 

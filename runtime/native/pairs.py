@@ -35,6 +35,7 @@ from eagerjit.runtime.native.tiles import HAS_PAIRS
 
 SIDE = 16  # rows or columns of a block
 RUN = 32  # numbers along k of a block
+PAIR_ROWS = 2 * SIDE  # and columns of a product
 BLOCK = SIDE * RUN * 2  # its bytes
 SUMS = 4 * SIDE * SIDE * 4  # bytes of what two blocks of rows and two of columns give
 DEPTH = 256  # of the products done at a time: what is multiplied fits the first-level cache, B's columns the second
@@ -79,6 +80,16 @@ def product_of_pairs(
     rows: i64, columns: i64, k: i64, scratch: ptr,
 ) -> None:  # fmt: skip
     """C = A @ B, C's columns adjacent; elements of 2 bytes, or of 4 where C may grow by the product (`add`)."""
+    begin_products()
+    if item == 2 and rows <= SIDE and b_row == 1:  # a few rows: B, which is read once, need not be turned around
+        _product(item, b, b_column, b_row, a, a_column, a_row, add, c, 1, c_row, columns, rows, k, scratch)
+    else:
+        _product(item, a, a_row, a_column, b, b_row, b_column, add, c, c_row, 1, rows, columns, k, scratch)
+    tiles_end()
+
+
+def begin_products() -> None:
+    """Tells the processor what its tiles are, until `tiles_end`."""
     tiles: ptr = buffer(64)
     fill_bytes(tiles, 0, 64)
     store_i8(tiles, 0, 1)
@@ -86,11 +97,6 @@ def product_of_pairs(
         store_i16(tiles, 16 + 2 * tile, 64)  # bytes of a row
         store_i8(tiles, 48 + tile, SIDE)  # rows
     tiles_begin(tiles)
-    if item == 2 and rows <= SIDE and b_row == 1:  # a few rows: B, which is read once, need not be turned around
-        _product(item, b, b_column, b_row, a, a_column, a_row, add, c, 1, c_row, columns, rows, k, scratch)
-    else:
-        _product(item, a, a_row, a_column, b, b_row, b_column, add, c, c_row, 1, rows, columns, k, scratch)
-    tiles_end()
 
 
 def _least(a: i64, b: i64) -> i64:
