@@ -38,6 +38,7 @@ class Blocking:
     saved     bytes that have to be saved so, at least
     lines     whether tasks are numbered so that consecutive ones read what lies beside each other
     beside    parts of one result, of equal sizes, that a kernel writes at most
+    border    elements of a row that are written along with the longer part beside them; 0: none
     """
 
     lanes: int
@@ -51,6 +52,7 @@ class Blocking:
     saved: int = 1 << 18
     lines: bool = True
     beside: int = 1
+    border: int = 16
 
     def part(self, count: sizes.Expr) -> sizes.Expr:
         """Elements that one partial result of a total reduction covers."""
@@ -65,7 +67,7 @@ class Blocking:
 
 GPU = Blocking(
     1024, flat=2048, columns=128, parts=1024, running=False, scratch=False, products=True, again=10.0, saved=1,
-    lines=False, beside=8,
+    lines=False, beside=8, border=0,
 )  # fmt: skip
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 

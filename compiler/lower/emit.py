@@ -93,15 +93,15 @@ class Emitter:
         self.values: dict[Any, tuple[str, int]] = {}
         self.lanes: dict[Any, tuple[str, int]] = {}
         self.pairs: dict[str, tuple[tuple[str, int], tuple[str, int]]] = {}
-        self._names = 0
+        self.names = 0
         self._reload: dict[Node, Argument] = {}
 
     # -- names --------------------------------------------------------------------------------------------------------
 
     def name(self) -> str:
         """A fresh value name."""
-        self._names += 1
-        return f"v{self._names}"
+        self.names += 1
+        return f"v{self.names}"
 
     def param(self, argument: Argument, dtype: str) -> str:
         """The parameter that carries an argument."""

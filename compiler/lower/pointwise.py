@@ -30,7 +30,7 @@ def pointwise(
     name: str, group: Group, targets: list[Target], inline: dict[Node, bool], failures: Failures, blocking: Blocking
 ) -> Built:
     """A kernel that stores each target's value over the group's loops."""
-    return over(name, group, lambda emitter: _store_all(emitter, targets), inline, failures, blocking)
+    return over(name, group, lambda emitter: store_all(emitter, targets), inline, failures, blocking)
 
 
 def over(
@@ -86,10 +86,10 @@ def _by_lines(writer: Writer, outer: list[int], inner: int) -> list[int]:
     return [*(k for k in outer if k != last), last]
 
 
-def _store_all(emitter: Emitter, targets: list[Target]) -> None:
+def store_all(emitter: Emitter, targets: list[Target]) -> None:
     """All values, then the stores: one may go where another is read."""
     group = emitter.group
-    level = BODY if group.dims else ROW
+    level = BODY if len(group.dims) > emitter.inner else ROW
     maps = [group.full_place(target.node.type.shape) for target in targets]
     values = [emitter.value(target.node, map_) for target, map_ in zip(targets, maps, strict=True)]
     for target, map_, value in zip(targets, maps, values, strict=True):

@@ -11,13 +11,20 @@ from eagerjit.compiler.lower.accesses import Indexed
 from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Temporary
 from eagerjit.compiler.lower.groups import Group
-from eagerjit.compiler.lower.pointwise import Target, over, pointwise
+from eagerjit.compiler.lower.pointwise import Target, over, pointwise, store_all
 from eagerjit.compiler.lower.routines import order_of
 from eagerjit.compiler.ops import indexing
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
 BESIDE = 64
 """Elements beside each other that a task scatters along another dimension: what is written stays in a cache."""
+
+
+MOST_PARTS = 8
+"""Parts of a row that one kernel writes."""
+
+Part = tuple[Node, sizes.Expr]
+"""A part of a concatenation, and where it begins in the result."""
 
 
 class RegionBuilder:
@@ -69,24 +76,65 @@ class RegionBuilder:
         return built
 
     def _concatenate(self) -> list[Built]:
-        runs: list[list[tuple[Node, sizes.Expr]]] = []
-        for value, start in self._parts(self.node, 0):
-            same = runs and runs[-1][0][0].type.shape == value.type.shape
-            if same and len(runs[-1]) < self.blocking.beside:
-                runs[-1].append((value, start))
-            else:
-                runs.append([(value, start)])
-        return [self._copies(number, run, self.strides) for number, run in enumerate(runs)]
+        built: list[Built] = []
+        alike: list[list[Part]] = []
+        for dim, parts in self._parts(self.node, 0):
+            if self._has_borders(dim, parts):
+                built.append(self._rows_joined(len(built), dim, parts))
+                continue
+            for value, start in parts:
+                same = alike and alike[-1][0][0].type.shape == value.type.shape
+                if same and len(alike[-1]) < self.blocking.beside:
+                    alike[-1].append((value, start))
+                else:
+                    alike.append([(value, start)])
+        return [*built, *(self._copies(number, run, self.strides) for number, run in enumerate(alike, len(built)))]
 
-    def _parts(self, node: Node, start: sizes.Expr) -> Iterator[tuple[Node, sizes.Expr]]:
-        """A concatenation's parts and where they begin in the result, and those of its concatenations."""
-        dim = node.attributes["dim"]
+    def _parts(self, node: Node, start: sizes.Expr) -> Iterator[tuple[int, list[Part]]]:
+        """The dimension and the neighbouring parts of a concatenation, and of its concatenations."""
+        dim, found = node.attributes["dim"], list[Part]()
         for value in node.inputs:
             if value.op is indexing.cat and self.inline.get(value, False):
+                yield dim, found
+                found = []
                 yield from self._parts(value, start)
             else:
-                yield value, start
+                found.append((value, start))
             start = sizes.add(start, sizes.mul(value.type.shape[dim], self.strides[dim]))
+        yield dim, found
+
+    def _has_borders(self, dim: int, parts: list[Part]) -> bool:
+        """Whether some of a row's parts are so narrow that they had better be written while the row is in a cache."""
+        widths = [sizes.product(value.type.shape[dim:]) for value, _ in parts]
+        narrow = sum(isinstance(width, int) and width <= self.blocking.border for width in widths)
+        return 0 < narrow < len(parts) <= MOST_PARTS and bool(without_ones(parts[0][0].type.shape[:dim]))
+
+    def _rows_joined(self, number: int, dim: int, parts: list[Part]) -> Built:
+        """All parts of a row by one task."""
+        emitter: Emitter | None = None
+        code: list[loops.Stmt] = []
+        for k, (value, offset) in enumerate(parts):
+            shape = value.type.shape
+            group, lead = Group(-1, without_ones(shape)), len(without_ones(shape[:dim]))
+            emitter = _behind(emitter, Emitter(group, lead, self.inline, self.failures))
+            store_all(emitter, [Target(value, self.out, self.strides, offset)])
+            merged = merge_loops(emitter, lead)
+            writer = Writer(emitter, merged)
+            writer.unflatten(merged.between(0, lead), "t", code)
+            body: list[loops.Stmt] = []
+            writer.unflatten(merged.between(lead, len(group.dims)), f"i{k}", body)
+            code += writer.written(emitter.row)
+            body += writer.written(emitter.body)
+            if lead < len(group.dims):
+                width = emitter.amount(sizes.product(shape[dim:]))
+                code.append(loops.Loop("vector", f"i{k}", 0, width, tuple(body), self.blocking.lanes))
+        assert emitter is not None
+        kernel = writer.finish(f"{self.name}.{number}", [tasks_loop(code)])
+        tasks = sizes.product(parts[0][0].type.shape[:dim])
+        work: sizes.Expr = 0
+        for value, _ in parts:
+            work = sizes.add(work, sizes.product(value.type.shape))
+        return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
 
     def _replace_slice(self) -> list[Built]:
         a = self.node.attributes
@@ -262,3 +310,9 @@ class RegionBuilder:
         return Built(kernel, list(emitter.arguments), lines, sizes.mul(sizes.product(dims), 4), 0, (self.node.source,))
 
 
+def _behind(emitter: Emitter | None, other: Emitter) -> Emitter:
+    """The other one, for loops of the same kernel that come behind all of the first's."""
+    if emitter:
+        other.arguments, other.params = emitter.arguments, emitter.params
+        other.head, other.names = emitter.head, emitter.names
+    return other
