@@ -144,3 +144,14 @@ def test_pages_name_files_that_there_are(page: str) -> None:
     places = [ROOT, *(ROOT / layer for layer in LAYERS)]
     assert named
     assert not [name for name in sorted(named) if not any((place / name).exists() for place in places)]
+
+
+@pytest.mark.parametrize("path", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda path: path.name)
+def test_pages_link_to_what_there_is(path: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", path.read_text()) if "://" not in link]
+    assert not [link for link in links if not (path.parent / link).exists()]
+
+
+def test_every_setting_of_the_environment_is_described() -> None:
+    read = {name for path in FILES for name in re.findall(r"EAGERJIT_[A-Z_]+", path.read_text())}
+    assert read == set(re.findall(r"EAGERJIT_[A-Z_]+", (ROOT / "ARCHITECTURE.md").read_text()))
