@@ -32,10 +32,10 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from op_samples import ELSEWHERE, comparable, leaves, rebuilt, samples
 
 import eagerjit
+from eagerjit.calling.dispatch import OPS
 from eagerjit.compiled import compilation, gpu_kernels
 from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.cuda.execution import layouts
-from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
 from eagerjit.runtime.gpu.launch import added
 from eagerjit.runtime.program import Op, Program

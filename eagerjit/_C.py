@@ -7,9 +7,9 @@ from typing import Any
 
 from eagerjit import _functorch as _functorch
 from eagerjit import _nn as _nn
-from eagerjit import script_types
 from eagerjit.backends import cudnn
 from eagerjit.runtime import mode
+from eagerjit.script import types as script_types
 from eagerjit.tensors.tensor import Tensor, plain_function
 
 _TensorMeta = type(Tensor)

@@ -11,12 +11,11 @@ import sys as _sys
 from typing import Any
 
 from eagerjit import compiler as _compiler
-from eagerjit import late as _late
 from eagerjit import random
 from eagerjit.autograd import enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
+from eagerjit.calling.dispatch import forget_programs as _forget_programs
 from eagerjit.devices import Device as device
-from eagerjit.dispatch import forget_programs as _forget_programs
 from eagerjit.generator import (
     Generator,
     default_generator,
@@ -26,6 +25,7 @@ from eagerjit.generator import (
     seed,
     set_rng_state,
 )
+from eagerjit.namespace import late as _late
 from eagerjit.ops import activation, composite, index, linear, normalization
 from eagerjit.runtime import binding as _binding
 from eagerjit.runtime import dtypes as _dtypes
@@ -115,13 +115,13 @@ _LAZY_NAMES = {
     **dict.fromkeys((
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
         "_assert", "_assert_async", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
-    ), "eagerjit.checks"),
+    ), "eagerjit.namespace.checks"),
     "_scaled_mm": "eagerjit.ops.float8",
     **dict.fromkeys(
         (f"{kind}Type" for kind in (
             "Any Bool Class Complex DeviceObj Dict Enum Float Future Int Interface List None Number Optional PyObject "
             "StreamObj String Tensor Tuple Union"
-        ).split()), "eagerjit.script_types",
+        ).split()), "eagerjit.script.types",
     ),
     "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
     "Future": "eagerjit.futures", "compile": "eagerjit.compiling", "vmap": "eagerjit.func", "cond": "eagerjit.control",

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public
-from eagerjit.casts import converted
+from eagerjit.calling.casts import converted
+from eagerjit.calling.public import public
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import Op
 from eagerjit.devices import CPU, Device
-from eagerjit.dispatch import Op
 from eagerjit.ops import index
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes

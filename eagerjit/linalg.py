@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import public
-from eagerjit.casts import CASTS, converting
+from eagerjit.calling.casts import CASTS, converting
+from eagerjit.calling.public import public
 from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
 from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor, lu_factor_ex, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices, right_side

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eagerjit.overriding import answer, begin, functions, nobody_answered, overloaded
+from eagerjit.calling.overriding import answer, begin, functions, nobody_answered, overloaded
 from eagerjit.runtime import mode
 from eagerjit.state import set_function_modes, state
 from eagerjit.tensors.tensor import Tensor

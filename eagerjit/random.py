@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import CPU
-from eagerjit.dispatch import Op, emit
 from eagerjit.generator import (  # noqa: F401  names of torch.random
     Generator,
     default_generator,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from eagerjit.calling import RETURNED
+from eagerjit.calling.results import RETURNED
 
 _MADE_IN = "bins decompositions factored numeric reflectors segments statistics"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import public
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.compiler.ops.error_functions import SLOPE
-from eagerjit.dispatch import Op
 from eagerjit.ops import gamma as _gamma
 from eagerjit.ops import numeric as _numeric
 from eagerjit.ops.bessel import BESSEL

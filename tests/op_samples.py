@@ -17,8 +17,8 @@ from op_samples_namespace import COMPLEX, namespace_samples
 import eagerjit as torch
 import eagerjit.nn
 import eagerjit.optim
+from eagerjit.calling.dispatch import OPS
 from eagerjit.compiler.ops import TABLE
-from eagerjit.dispatch import OPS
 from eagerjit.ops.aliasing import ViewOp
 from eagerjit.ops.bessel import BESSEL
 from eagerjit.ops.inplace import InplaceOp

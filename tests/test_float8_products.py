@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import eagerjit as ej
+from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiled import gpu_kernels
-from eagerjit.dispatch import OPS, Op
 from eagerjit.ops.float8 import FORMATS, _decoded, _encoded, scaled_product
 
 RANDOM = np.random.default_rng(4)

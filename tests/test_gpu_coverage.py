@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 import eagerjit as torch
 from benchmarks import gpu_coverage
-from eagerjit.dispatch import OPS
+from eagerjit.calling.dispatch import OPS
 from eagerjit.nn import functional as F
 from eagerjit.ops.host import HostOp
 

@@ -15,8 +15,8 @@ import torch
 from op_samples import ELSEWHERE, Sample, function, leaves, rebuilt, samples
 
 import eagerjit as ej
+from eagerjit.calling.dispatch import OPS
 from eagerjit.compiled.fallback import JitWarning
-from eagerjit.dispatch import OPS
 
 MADE_OF_NUMBERS = {"arange", "filled", "linspace", "long_arange", "triangle_indices"}
 """Ops that take no tensor, and so don't know of devices: the functions over them do."""

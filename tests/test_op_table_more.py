@@ -9,7 +9,7 @@ from op_samples import CONSTRAINED, ELSEWHERE, Sample, function, leaves, rebuilt
 
 import eagerjit as torch
 from eagerjit.autograd.check import gradcheck, gradgradcheck
-from eagerjit.dispatch import OPS
+from eagerjit.calling.dispatch import OPS
 from eagerjit.jit import jit
 
 NAMES = sorted(OPS.keys() - ELSEWHERE.keys())

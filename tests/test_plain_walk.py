@@ -276,7 +276,7 @@ def test_slices_of_large_tensors_and_hooks_of_nodes_are_left_to_the_engine(monke
 
 
 def test_programs_are_forgotten_with_those_of_their_operations() -> None:
-    from eagerjit.dispatch import forget_programs
+    from eagerjit.calling.dispatch import forget_programs
 
     a, b = leaves()
     (a * b).sum().backward()

@@ -7,9 +7,9 @@ import pytest
 import torch as reference
 
 import eagerjit as torch
+from eagerjit.calling.dispatch import OPS, Op, emit
 from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.ops import searches
-from eagerjit.dispatch import OPS, Op, emit
 
 KINDS = ("float32", "float64", "int64")
 

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import eagerjit as ej
-from eagerjit.dispatch import OPS
+from eagerjit.calling.dispatch import OPS
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.public_names import by_public_name
 from eagerjit.serialization import LoadError

@@ -12,9 +12,9 @@ import pytest
 
 import eagerjit as torch
 from eagerjit.autograd.check import gradcheck, gradgradcheck
+from eagerjit.calling.dispatch import OPS
 from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import attention
-from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
 from eagerjit.runtime.gpu import descriptors
 

@@ -10,9 +10,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from eagerjit.casts import CASTS, LOWER, WIDE
-from eagerjit.cautions import caution
+from eagerjit.calling.casts import CASTS, LOWER, WIDE
 from eagerjit.cuda.present import found
+from eagerjit.effects.cautions import caution
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from eagerjit.array_api.operands import check_array
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import counted
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.searching import place_along

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.cautions import caution
+from eagerjit.effects.cautions import caution
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor, new_tensor
 

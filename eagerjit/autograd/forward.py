@@ -16,7 +16,7 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import current
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_versions
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor
 

@@ -38,7 +38,7 @@ def walk(
 
 def _kind_of(kind: type) -> int:
     """What native code makes of operations of a class: those that stand for others say of themselves what these do."""
-    from eagerjit.dispatch import Op
+    from eagerjit.calling.dispatch import Op
 
     found = KIND_OP if issubclass(kind, Op) else KIND_OTHER
     if getattr(kind, "partial", False) or hasattr(kind, "__getattr__"):

@@ -10,7 +10,7 @@ from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from eagerjit.dispatch import Op
+    from eagerjit.calling.dispatch import Op
 
 Body = Callable[..., tuple[Any, ...]]
 

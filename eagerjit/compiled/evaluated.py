@@ -26,7 +26,7 @@ from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.values_asked import ValueAsked
 
 if TYPE_CHECKING:
-    from eagerjit.dispatch import Op
+    from eagerjit.calling.dispatch import Op
 
 
 EVALUATED: list[Any] = []

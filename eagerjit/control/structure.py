@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import GradNode, record
+from eagerjit.calling.dispatch import emit
 from eagerjit.compiler import sizes
 from eagerjit.compiler.batch import Batcher, Value
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops.host import TENSOR, host
 from eagerjit.control.body import BodyTracer
 from eagerjit.control.code import Code, specific
-from eagerjit.dispatch import emit
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from eagerjit import linalg
-from eagerjit.cautions import caution
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
     Distribution,
@@ -18,6 +17,7 @@ from eagerjit.distributions.distribution import (
 )
 from eagerjit.distributions.gammas import Beta, Chi2
 from eagerjit.distributions.multivariate import Covariance
+from eagerjit.effects.cautions import caution
 from eagerjit.ops.gamma import mvlgamma
 from eagerjit.ops.subscript import broadcast_shapes
 from eagerjit.tensors import creation

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import CoroutineType, FrameType
 from typing import Any
 
-from eagerjit.cautions import warn_again
+from eagerjit.effects.cautions import warn_again
 from eagerjit.effects.clocks import Later
 from eagerjit.effects.journal import Journal
 from eagerjit.recording.traced_texts import TracedText

@@ -7,11 +7,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+from eagerjit.calling.dispatch import OPS, Op, emit
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.compiler.sizes import Size
 from eagerjit.compiler.text import graph_key
-from eagerjit.dispatch import OPS, Op, emit
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state

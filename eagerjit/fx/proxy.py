@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from eagerjit.calling.overriding import begin
 from eagerjit.fx.graph import Graph
 from eagerjit.fx.node import Node, map_aggregate
-from eagerjit.overriding import begin
 
 
 class TraceError(ValueError):

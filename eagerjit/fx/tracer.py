@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from eagerjit import overriding
+from eagerjit.calling import overriding
 from eagerjit.fx.graph import Graph
 from eagerjit.fx.module import GraphModule
 from eagerjit.fx.node import Node, map_aggregate

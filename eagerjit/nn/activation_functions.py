@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import random
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops import activation
 from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.inplace import INPLACE

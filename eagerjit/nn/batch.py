@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.nn.affine import Affine
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.cautions import caution
+from eagerjit.effects.cautions import caution
 from eagerjit.nn.global_hooks import hooks_of
 from eagerjit.nn.taps import Taps
 from eagerjit.state import Defaults, state

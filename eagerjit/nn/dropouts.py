@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from eagerjit import random
-from eagerjit.cautions import caution
+from eagerjit.effects.cautions import caution
 from eagerjit.nn.module import Module
 from eagerjit.ops.draws import happens
 from eagerjit.tensors.promotion import TYPE_NAMES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.ops import index

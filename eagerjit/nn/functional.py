@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import late
+from eagerjit.namespace import late
 from eagerjit.nn.activation_functions import (
     celu,
     celu_,

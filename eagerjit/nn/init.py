@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.cautions import caution
+from eagerjit.effects.cautions import caution
 from eagerjit.tensors.tensor import Tensor
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
 from eagerjit.nn import init
 from eagerjit.nn.affine import Affine
 from eagerjit.nn.module import Module

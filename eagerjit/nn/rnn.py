@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any
 
-from eagerjit.cautions import caution
+from eagerjit.effects.cautions import caution
 from eagerjit.nn import functional as F
 from eagerjit.nn import init
 from eagerjit.nn.module import Module

@@ -9,7 +9,7 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     """Operators of `torch.library` by the namespace of their names; `aten` has the library's own functions."""
     if name in ("aten", "load_library"):
-        from eagerjit import packets
+        from eagerjit.namespace import packets
 
         return getattr(packets, name)
     library = sys.modules.get("eagerjit.library")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters

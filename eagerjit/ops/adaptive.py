@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pooling import _like, _named, batched, scattered

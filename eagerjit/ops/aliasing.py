@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import GradNode, record
+from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing, views
-from eagerjit.dispatch import OPS, Op
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
 from eagerjit.state import state

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from eagerjit import linalg, random
-from eagerjit.calling import public
+from eagerjit.calling.public import public
 from eagerjit.tensors.tensor import Tensor
 
 Triple: TypeAlias = tuple[Tensor, Tensor, Tensor]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import public
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import public
 from eagerjit.compiler.ops import elementwise
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, is_operand, wide
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.fitting import clamp_fits, filled_fits, promoting_limits

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise, reductions
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import flash, views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.composite import repeat_interleave

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.gamma import bessel_i
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eagerjit.calling import named_once, public, returned
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import named_once, public
+from eagerjit.calling.results import returned
 from eagerjit.compiler.ops import indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import conditions, counted, searching, views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import as_dtype

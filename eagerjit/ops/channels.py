@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.formal import TOGETHER, Formal
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops import factor
 from eagerjit.ops import small_matrices as small
 from eagerjit.ops.conditions import required

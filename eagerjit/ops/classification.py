@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import pick
 from eagerjit.ops.loss import check_constant, check_reduction, joint_dtype

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public, written
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import COMPLEX_FORMS, Op, emit
+from eagerjit.calling.public import public, written
 from eagerjit.compiler.ops import complexes
-from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.ops.aliasing import ViewOp, by_ops
 from eagerjit.ops.index import stack_op
 from eagerjit.ops.inplace import InplaceOp

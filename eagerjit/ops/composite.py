@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import sizes_by_name
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import sizes_by_name
 from eagerjit.compiler.ops import views as primitives
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_

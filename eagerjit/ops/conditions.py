@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from eagerjit.calling.dispatch import emit
 from eagerjit.compiler.ops import conditions
-from eagerjit.dispatch import emit
 from eagerjit.tensors.tensor import Tensor
 
 

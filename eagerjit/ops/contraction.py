@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops import views
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor

@@ -12,8 +12,8 @@ from typing import Any
 
 from eagerjit.autograd.formal import TOGETHER
 from eagerjit.autograd.primitives import RULES
+from eagerjit.calling.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.compiler.ops import convolution as primitives
-from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression

@@ -6,9 +6,9 @@ import math
 import operator
 from typing import Any
 
-from eagerjit.calling import public
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import public
 from eagerjit.compiler.ops import indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, searching
 from eagerjit.ops.index import stack
 from eagerjit.ops.pointwise import as_dtype

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.formal import TOGETHER
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops import index
 from eagerjit.ops.activation import widened
 from eagerjit.ops.convolution import biased

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops import padding, views
 from eagerjit.ops.shaping import atleast_2d
 from eagerjit.tensors.creation import arange

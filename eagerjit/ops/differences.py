@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops import index, views
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor

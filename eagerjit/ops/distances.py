@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops import reduce
 from eagerjit.ops.shaping import broadcast_shapes
 from eagerjit.ops.triangles import triu_indices

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from eagerjit import random
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops import samplers
 from eagerjit.ops.conditions import required
 from eagerjit.ops.pointwise import as_dtype

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops.pointwise import as_dtype, promoted, tensor_beside, wide
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters

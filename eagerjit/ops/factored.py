@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eagerjit.calling import returned
+from eagerjit.calling.results import returned
 from eagerjit.tensors.tensor import Tensor
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import Op
 from eagerjit.compiled import compilation
 from eagerjit.devices import CPU
-from eagerjit.dispatch import Op
 from eagerjit.ops.host import HostOp
 from eagerjit.runtime import dtypes
 from eagerjit.state import state

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eagerjit.calling import public
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import public
 from eagerjit.compiler.ops import bits
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.numeric import bitwise_left_shift, bitwise_right_shift
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reinterpreted import view_dtype

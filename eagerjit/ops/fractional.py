@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
 from eagerjit.ops.index import cat
 from eagerjit.random import rand
 from eagerjit.tensors.creation import arange

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import public, written
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import public, written
 from eagerjit.compiler.ops import bits
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.activation import only_floats
 from eagerjit.ops.elementary import ELEMENTARY, horner
 from eagerjit.ops.inplace import inplace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.index import check_index
 from eagerjit.ops.pointwise import as_dtype

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
+from eagerjit.calling.dispatch import Op
 from eagerjit.compiler.ir import Node
-from eagerjit.dispatch import Op
 from eagerjit.ops.aliasing import overwriting
 from eagerjit.ops.strided import place_within, strided_view
 from eagerjit.runtime import mode

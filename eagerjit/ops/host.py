@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import record
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiled import compilation
 from eagerjit.compiled.evaluated import without_memory
 from eagerjit.compiler.ops.host import BY_KERNELS, NONE, NUMBER, TENSOR, host
 from eagerjit.devices import CPU
-from eagerjit.dispatch import Op, emit
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.runtime import direct, dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS

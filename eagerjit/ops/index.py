@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise, indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.joining import Copies, concatenated, stacked

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import any_requires_grad, positions_read
+from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler.ir import Node
-from eagerjit.dispatch import OPS, Op
 from eagerjit.ops.histories import made_without_grad, mark_overwritten, record_write, refuse_ambiguous
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import slice_dim

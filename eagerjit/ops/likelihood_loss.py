@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit.calling.dispatch import Op
 from eagerjit.devices import CPU
-from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.conditions import required

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise, linear, reductions
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.views import reshaped
 from eagerjit.runtime import dtypes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.cautions import caution
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.effects.cautions import caution
 from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.conditions import required
 from eagerjit.ops.elementary import ELEMENTARY

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public
+from eagerjit.calling.public import public
 from eagerjit.devices import check_device
 from eagerjit.ops.strided import as_strided
 from eagerjit.runtime import dtypes

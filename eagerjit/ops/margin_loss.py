@@ -6,7 +6,7 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import logsigmoid, widened
 from eagerjit.ops.loss import check_constant, check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype

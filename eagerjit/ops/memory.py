@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public
+from eagerjit.calling.public import public
 from eagerjit.compiler.ir import Node
 from eagerjit.ops import index, views
 from eagerjit.ops.histories import check_history

@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 
 from eagerjit.autograd.formal import Formal
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise, reductions
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.pointwise import as_dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import public
+from eagerjit.calling.public import public
 from eagerjit.ops import factor, reduce, spectral, views
 from eagerjit.ops.eigenvalues import hermitian_values
 from eagerjit.runtime import dtypes

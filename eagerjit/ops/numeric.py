@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public, returned, written
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import public, written
+from eagerjit.calling.results import returned
 from eagerjit.compiler.ops import Primitive, bits
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY, define, logarithmic_rules
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import POINTWISE, as_dtype, power, promoted

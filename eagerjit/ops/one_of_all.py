@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.tensors.tensor import Tensor
 
 

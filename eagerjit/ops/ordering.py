@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import RETURNED, ValuesIndices
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, indexing, routines
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.index import cat
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension

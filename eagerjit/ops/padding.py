@@ -6,9 +6,9 @@ import operator
 from typing import Any
 
 from eagerjit.autograd.formal import Formal
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import SymbolicInt, expression, to_float

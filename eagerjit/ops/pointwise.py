@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.dispatch import Op, emit
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType

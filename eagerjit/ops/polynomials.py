@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public
+from eagerjit.calling.public import public
 from eagerjit.ops.host import LoweredOp, broadcast, called
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults

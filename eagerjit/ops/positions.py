@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import public, written
-from eagerjit.casts import converting
-from eagerjit.dispatch import Op
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public, written
 from eagerjit.ops import assignment, pointwise, shaping, subscript, views
 from eagerjit.ops import index as rows
 from eagerjit.ops.aliasing import inverse

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import public, written
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public, written
 from eagerjit.ops import index, linear, views
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import public
-from eagerjit.casts import converting
-from eagerjit.dispatch import Op
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops import views
 from eagerjit.ops.conditions import required
 from eagerjit.ops.pointwise import as_dtype, wide

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops import index, views
 from eagerjit.ops.convolution import numbers
 from eagerjit.ops.padding import surrounded

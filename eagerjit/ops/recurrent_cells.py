@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.index import cat
 from eagerjit.tensors.tensor import Tensor

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import RETURNED, ValuesIndices
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.one_of_all import of_all
 from eagerjit.ops.pointwise import POINTWISE, as_dtype
 from eagerjit.ops.views import dimension

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from eagerjit import linalg
-from eagerjit.calling import public, returned
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
+from eagerjit.calling.public import public
+from eagerjit.calling.results import returned
 from eagerjit.ops.factor import matrices
 from eagerjit.ops.index import cat, stack
 from eagerjit.tensors.creation import zeros_like

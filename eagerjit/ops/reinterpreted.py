@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import emit
 from eagerjit.compiler.ops import bits
-from eagerjit.dispatch import emit
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import ViewOp, by_ops
 from eagerjit.ops.index import own_array, stack_op

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.taps import (

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from eagerjit.autograd.primitives import RULES
-from eagerjit.calling import RETURNED, ValuesIndices, public
+from eagerjit.calling.dispatch import COMPLEX_FORMS, Op, emit
+from eagerjit.calling.public import public
+from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import complexes, elementwise, indexing, searches
-from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.complexes import complex as torch_complex
 from eagerjit.ops.pointwise import as_dtype

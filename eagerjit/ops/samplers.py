@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from eagerjit import random
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import bits, sampling
-from eagerjit.dispatch import Op, emit
 from eagerjit.generator import Generator
 from eagerjit.ops.conditions import required
 from eagerjit.ops.gamma import digamma

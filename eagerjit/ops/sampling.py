@@ -6,8 +6,8 @@ from itertools import product
 from typing import Any
 
 from eagerjit.autograd.formal import Formal
-from eagerjit.casts import converting
-from eagerjit.dispatch import Op
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import stack
 from eagerjit.ops.pointwise import as_dtype, wide

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public, written
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import public, written
 from eagerjit.compiler.ops import indexing
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index as rows
 from eagerjit.ops import views
 from eagerjit.ops.inplace import InplaceOp

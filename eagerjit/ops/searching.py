@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import bits, elementwise, indexing, searches
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes

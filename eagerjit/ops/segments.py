@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public, returned
+from eagerjit.calling.public import public
+from eagerjit.calling.results import returned
 from eagerjit.ops.bins import searchsorted
 from eagerjit.ops.index import cat
 from eagerjit.runtime import dtypes

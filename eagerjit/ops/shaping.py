@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import named_once, public
+from eagerjit.calling.public import named_once, public
 from eagerjit.ops import index, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import RETURNED, ValuesIndices, public
-from eagerjit.casts import converting
+from eagerjit.calling.casts import converting
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.public import public
+from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, indexing, routines, searches
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, views
 from eagerjit.ops.one_of_all import share
 from eagerjit.ops.pointwise import as_dtype

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public, returned, written
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public, written
+from eagerjit.calling.results import returned
 from eagerjit.ops import complexes, conditions, ordering, reduce, views
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.cautions import caution
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.effects.cautions import caution
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
 from eagerjit.ops.counted import measured, nonzero

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import sizes_by_name
+from eagerjit.calling.public import sizes_by_name
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout

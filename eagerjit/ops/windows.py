@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.padding import surrounded
 from eagerjit.runtime import dtypes

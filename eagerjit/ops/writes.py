@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import written
+from eagerjit.calling.public import written
 from eagerjit.ops import arithmetic, elementary
 from eagerjit.ops.inplace import INPLACE, inplace
 from eagerjit.ops.pointwise import POINTWISE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.linear import addmm
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
 from eagerjit.optim.groups import Group, number, pair, validated

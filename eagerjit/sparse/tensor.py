@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import overriding
+from eagerjit.calling import overriding
 from eagerjit.runtime import mode
 from eagerjit.runtime.once import once
 from eagerjit.runtime.records import record

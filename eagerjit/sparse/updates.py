@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.sparse.conversion import coalesce, flat
 from eagerjit.sparse.tensor import SparseTensor
 from eagerjit.tensors.tensor import Tensor

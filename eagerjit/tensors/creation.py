@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.views import shape_argument
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression, to_float
 from eagerjit.runtime import dtypes

@@ -6,10 +6,10 @@ import itertools
 import weakref
 from typing import Any
 
-from eagerjit import late
 from eagerjit.autograd import api
 from eagerjit.autograd.node import AFTER_ALL_HOOKS
-from eagerjit.calling import by_any_name, public
+from eagerjit.calling.public import by_any_name, public
+from eagerjit.namespace import late
 from eagerjit.ops import (
     activation,
     arithmetic,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import known_name, public
+from eagerjit.calling.public import known_name, public
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.planned import Plan, Planned, carried_out
@@ -71,7 +71,7 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
                     return call(*args, **renamed)
             public = _called_by_user(call)
             if public is not None:
-                from eagerjit.overriding import asked_after_all
+                from eagerjit.calling.overriding import asked_after_all
 
                 answer = asked_after_all(public, args, kwargs)
                 if answer is not NotImplemented:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import CPU, Device
-from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import cast
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray

@@ -96,7 +96,7 @@ class Tensor(TensorOperators, metaclass=TensorClass):
     def __init_subclass__(cls, taken: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
         if is_asked(cls):
-            from eagerjit.overriding import begin
+            from eagerjit.calling.overriding import begin
 
             begin()
         elif taken:
@@ -105,7 +105,7 @@ class Tensor(TensorOperators, metaclass=TensorClass):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """What an operation on instances of a subclass does: the plain one, whose results are of the subclass too."""
-        from eagerjit.overriding import plainly
+        from eagerjit.calling.overriding import plainly
 
         return plainly(cls, func, types, args, kwargs)
 

@@ -11,7 +11,7 @@ from eagerjit.amp.autocast import switch
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.stale import check_inputs
-from eagerjit.cautions import caution
+from eagerjit.effects.cautions import caution
 from eagerjit.generator import Snapshot, default_streams
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 from eagerjit.autograd.anomaly import stood_in_for
 from eagerjit.library import CustomOpDef
+from eagerjit.namespace.packets import Packet, aten
 from eagerjit.nn.global_hooks import register_module_forward_hook, register_module_forward_pre_hook
-from eagerjit.packets import Packet, aten
 from eagerjit.state import set_counting
 from eagerjit.utils._pytree import tree_map
 from eagerjit.utils.flop_formulas import FORMULAS, shape_of

@@ -184,7 +184,7 @@ def test_a_gradient_that_came_in_with_a_history_goes_on() -> None:
 
 
 def test_other_numbers_are_not_looked_at_anew() -> None:
-    from eagerjit.dispatch import Op
+    from eagerjit.calling.dispatch import Op
 
     x, made = ej.ones(3, requires_grad=True), ej.addcmul(ej.ones(3), ej.ones(3, requires_grad=True), ej.ones(3))
     op = made.grad_fn.op

@@ -11,7 +11,7 @@ import torch
 from oracle import compare, draw, same
 
 import eagerjit
-from eagerjit.dispatch import OPS
+from eagerjit.calling.dispatch import OPS
 
 MADE: dict[str, Any] = {
     **{f"{name} {n} {periodic}": lambda t, name=name, n=n, periodic=periodic: getattr(t, f"{name}_window")(n, periodic)

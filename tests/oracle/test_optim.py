@@ -187,7 +187,7 @@ def test_parameter_groups_and_hooks() -> None:
 
 
 def test_steps_compile_once() -> None:
-    from eagerjit.dispatch import OPS
+    from eagerjit.calling.dispatch import OPS
 
     network = ej.nn.Linear(3, 2)
     optimizer = ej.optim.AdamW(network.parameters(), lr=0.1)

@@ -114,7 +114,8 @@ def test_compiled_functions_run_eagerly_meanwhile() -> None:
 def test_values_go_through_once_however_new_a_gradient_is(t: Any) -> None:
     graph = importlib.import_module(f"{t.__name__}.autograd.graph")
     if t is eagerjit:
-        eagerjit.dispatch.forget_programs()  # the first gradient of a kind is recorded, which keeps values of its own
+        # The first gradient of a kind is recorded, which keeps values of its own.
+        eagerjit.calling.dispatch.forget_programs()
     kept: list[list[float]] = []
     for _ in range(2):
         x = t.tensor([1.0, 2.0, 4.0], requires_grad=True)

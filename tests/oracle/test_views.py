@@ -11,7 +11,7 @@ import pytest
 from oracle import compare, draw
 
 import eagerjit
-from eagerjit.dispatch import OPS
+from eagerjit.calling.dispatch import OPS
 
 VIEWS: dict[str, Callable[..., Any]] = {
     "view": lambda t, x: x.view(6, 4),

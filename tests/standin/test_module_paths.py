@@ -18,7 +18,7 @@ import eagerjit as ej
 import eagerjit.nn.attention.bias
 import eagerjit.utils.weak
 from eagerjit.distributed.algorithms import Join, Joinable, JoinHook
-from eagerjit.test_cases import TestCase
+from eagerjit.testing.cases import TestCase
 
 PROGRAM = """
 import torch

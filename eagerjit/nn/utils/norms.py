@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.cautions import caution
+from eagerjit.effects.cautions import caution
 from eagerjit.nn.distances import normalize
 from eagerjit.ops.reduce import norm
 from eagerjit.random import randn

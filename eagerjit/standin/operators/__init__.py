@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eagerjit.library import OPERATORS, CustomOpDef
-from eagerjit.operator_library import DeclaredOp
+from eagerjit.library.declared import DeclaredOp
 
 _FILES = {
     ("torchvision", "_C"): ("torchvision", "boxes", "regions", "deformed"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import cat, no_grad
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 

@@ -13,9 +13,9 @@ import numpy as np
 import eagerjit as ej
 from catalog.running import Call, Outcome, run, tensors_of
 from catalog.sample import Sample, Variation
+from eagerjit.calling.dispatch import OPS
 from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler import loops
-from eagerjit.dispatch import OPS
 from eagerjit.runtime.program import Op
 
 SUMS = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}

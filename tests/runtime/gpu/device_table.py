@@ -9,8 +9,8 @@ import numpy as np
 from machines import Machine, compile_for, machine
 from op_samples import ELSEWHERE, comparable, leaves, rebuilt, samples
 
+from eagerjit.calling.dispatch import OPS
 from eagerjit.cuda.execution import offloaded
-from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
 from eagerjit.runtime.binding import new_tensor
 from eagerjit.runtime.gpu.arrays import on_host, upload

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import late
+from eagerjit.calling.twofold import made_public, plain_of
 from eagerjit.devices import Device
-from eagerjit.public import made_public, plain_of
+from eagerjit.namespace import late
 from eagerjit.runtime import layout, mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.dtypes import DType

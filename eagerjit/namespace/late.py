@@ -9,7 +9,7 @@ import importlib
 from types import FunctionType
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
 from eagerjit.tensors.mistakes import explained
 
 BOTH = {
@@ -37,7 +37,7 @@ BOTH = {
     "arctan_",
     "eagerjit.ops.draws": "bernoulli multinomial",
     "eagerjit.ops.reflectors": "geqrf orgqr ormqr",
-    "eagerjit.removed": "eig lstsq solve symeig",
+    "eagerjit.namespace.removed": "eig lstsq solve symeig",
     "eagerjit.ops.scatter": "scatter scatter_reduce",
     "eagerjit.ops.positions": "index_add index_copy index_fill index_reduce take put take_along_dim index_put "
     "masked_scatter masked_select argwhere",
@@ -74,7 +74,7 @@ FUNCTIONS = {
     "eagerjit.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "eagerjit.ops.pooling": "avg_pool1d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices",
     "eagerjit.ops.adaptive": "adaptive_avg_pool1d",
-    "eagerjit.symbols": "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
+    "eagerjit.namespace.symbols": "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
     "eagerjit.ops.shaping": "expand_copy permute_copy transpose_copy t_copy select_copy squeeze_copy unsqueeze_copy "
     "as_strided_copy diagonal_copy split_with_sizes_copy unfold_copy "
     "unbind_copy split_copy view_copy detach_copy alias_copy atleast_1d atleast_2d atleast_3d hstack vstack row_stack "
@@ -85,9 +85,9 @@ FUNCTIONS = {
     "eagerjit.ops.differences": "trapezoid trapz cumulative_trapezoid gradient",
     "eagerjit.ops.bins": "searchsorted bucketize",
     "eagerjit.ops.segments": "histogramdd segment_reduce",
-    "eagerjit.removed": "matrix_rank",
+    "eagerjit.namespace.removed": "matrix_rank",
     "eagerjit.ops.positions": "where",
-    "eagerjit.settings": "use_deterministic_algorithms are_deterministic_algorithms_enabled "
+    "eagerjit.namespace.settings": "use_deterministic_algorithms are_deterministic_algorithms_enabled "
     "set_deterministic_debug_mode "
     "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode set_float32_matmul_precision "
     "get_float32_matmul_precision set_default_device get_default_device set_default_tensor_type set_flush_denormal "

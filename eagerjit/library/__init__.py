@@ -20,7 +20,7 @@ __all__ = [
     "CustomOpDef", "custom_op", "define", "impl", "register_autograd", "register_fake", "register_kernel",
     "register_vmap", "triton_op",
 ]  # fmt: skip
-_LATE = {"Library": "eagerjit.operator_library", "opcheck": "eagerjit.operator_checks"}
+_LATE = {"Library": "eagerjit.library.declared", "opcheck": "eagerjit.library.checks"}
 __all__ += _LATE
 
 _BY_KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -238,7 +238,7 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
     """Declare the operator "namespace::name" by a schema, `(Tensor x, int n=3) -> Tensor`. Raises ValueError for a name
     without a namespace or no schema, RuntimeError for a name that there is."""
-    from eagerjit.operator_library import Schema, declare
+    from eagerjit.library.declared import Schema, declare
 
     if "::" not in qualname:
         raise ValueError(f"define: the name {qualname!r} has no namespace: it is written as namespace::name")
@@ -254,7 +254,7 @@ def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -
 
     `impl(library, name, key)` is the same for one of a Library.
     """
-    from eagerjit.operator_library import DeclaredOp, Library
+    from eagerjit.library.declared import DeclaredOp, Library
 
     if isinstance(qualname, Library):
         key = func or ""

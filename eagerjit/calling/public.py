@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from eagerjit.runtime import mode
 from eagerjit.tensors.outputs import taken_out
 from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
 from eagerjit.tensors.tensor import Tensor
-
-_Results = TypeVar("_Results")
 
 ARGUMENT_NAMES = {
     "axis": "dim",
@@ -27,38 +25,6 @@ ARGUMENT_NAMES = {
     "a": "input",
 }
 """PyTorch's name of a parameter by another one that it takes."""
-
-
-RETURNED: dict[str, Any] = {}
-"""What functions with several results return, by PyTorch's names."""
-
-
-def returned(name: str) -> Callable[[type[_Results]], type[_Results]]:
-    """Decorates a class of named tuples: it has PyTorch's name, prints so and is found in `return_types`."""
-
-    def named(kind: Any) -> Any:
-        kind.__name__ = kind.__qualname__ = name
-        kind.__module__, kind.__repr__ = "eagerjit.return_types", _printed
-        RETURNED[name] = kind
-        return kind
-
-    return named
-
-
-def _printed(self: Any) -> str:
-    results = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
-    return f"torch.return_types.{type(self).__name__}(\n{results})"
-
-
-class ValuesIndices(NamedTuple):
-    """Values with where they were found."""
-
-    values: Tensor
-    indices: Tensor
-
-
-for _name in "cummax cummin kthvalue max median min mode nanmedian sort topk".split():
-    returned(_name)(type(_name, (ValuesIndices,), {"__slots__": ()}))
 
 
 def named_once(name: str, **arguments: Any) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.cautions import caution
 from eagerjit.devices import CPU, Device
+from eagerjit.effects.cautions import caution
 from eagerjit.runtime.gpu.precision import precision as precision_
 from eagerjit.state import set_device, state
 from eagerjit.tensors.placement import wanted

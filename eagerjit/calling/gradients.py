@@ -8,8 +8,8 @@ from typing import Any
 
 from eagerjit.autograd.node import GradNode, positions_read
 from eagerjit.autograd.reads import which_are_reached
+from eagerjit.calling.dispatch import Op
 from eagerjit.compiled.evaluated import computed
-from eagerjit.dispatch import Op
 from eagerjit.runtime.entry import OpCall
 from eagerjit.state import state
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.formal import Formal
 from eagerjit.autograd.node import GradNode, arguments_read, noted, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.reads import without_false_histories
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
-from eagerjit.calling import ARGUMENT_NAMES, own_memory
-from eagerjit.casts import CASTS
+from eagerjit.calling.arguments import class_of, constant, refusal, settled
+from eagerjit.calling.casts import CASTS
+from eagerjit.calling.public import ARGUMENT_NAMES, own_memory
 from eagerjit.compiled.compilation import finish
 from eagerjit.compiled.evaluated import EVALUATED, computed, evaluate, has_complex, with_tensors, without_memory
 from eagerjit.compiler.ops.declare import Primitive
@@ -43,7 +43,7 @@ from eagerjit.watching.observation import Evaluated, pause_observation, resume_o
 from eagerjit.watching.values_asked import ValueAsked, values_refused
 
 if TYPE_CHECKING:
-    from eagerjit.op_gradients import OpGradient
+    from eagerjit.calling.gradients import OpGradient
 
 _OPERANDS = (Tensor, bool, int, float, complex, SymbolicInt, TracedFloat, np.generic)
 OPS: dict[str, Op] = {}
@@ -352,7 +352,7 @@ class Op:
         key = needs if n_outputs is None else (needs, n_outputs)
         op = self.gradients.get(key)
         if op is None:
-            from eagerjit.op_gradients import OpGradient
+            from eagerjit.calling.gradients import OpGradient
 
             op = self.gradients[key] = OpGradient(self, needs, n_outputs or 1)
         return op
