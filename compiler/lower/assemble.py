@@ -60,8 +60,8 @@ class Assembler(Placement):
         work = self._build(steps, stored)
         self._choose_direct()
         copied, written = self._strided_outputs(len(steps)), self._strided_writes(len(steps))
-        plan_ = self._plan(work, stored)
-        self._allocate(plan_, work)
+        plan_ = self._plan(work)
+        self._allocate(plan_)
         functions, kernels = self._deduplicate([*work, *copied, *written])
         phases = self._split(steps, work)
         launches = [[self._launch(w, functions) for w in phase] for phase in phases]

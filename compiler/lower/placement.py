@@ -177,7 +177,7 @@ class Placement(Instructions):
                 continue
             self.direct[root] = k
 
-    def _plan(self, work: list[Work], stored: set[Node]) -> Plan:
+    def _plan(self, work: list[Work]) -> Plan:
         first: dict[Node, int] = {}
         last: dict[Node, int] = {}
         names: dict[Node, str] = {}
@@ -209,7 +209,7 @@ class Placement(Instructions):
         self._names = names
         return plan(requests)
 
-    def _allocate(self, plan_: Plan, work: list[Work]) -> None:
+    def _allocate(self, plan_: Plan) -> None:
         """Arenas and outputs, and the pointers into them."""
         for block in plan_.blocks:  # where a block ends the next one begins: no offset is computed from nothing
             end = sizes.add(block.offset, block.size)

@@ -104,7 +104,7 @@ def _known_norm(
     return as_dtype(out if b is None else out + over_channels(x, b), input.dtype)
 
 
-def _factor(g: Any, variance: Any, weight: Any, eps: float) -> Any:
+def _factor(variance: Any, weight: Any, eps: float) -> Any:
     """What one step of the input changes the result by, per channel."""
     v, w = widened_now(variance, weight)
     scale = (v + eps).rsqrt()
@@ -122,7 +122,7 @@ def _total(g: Any) -> Any:
 
 
 def _known_norm_variance(g: Any, out: Any, input: Any, mean: Any, variance: Any, weight: Any, b: Any, eps: Any) -> Any:
-    slope = _product(g, input, mean) * _factor(g, variance, weight, eps)
+    slope = _product(g, input, mean) * _factor(variance, weight, eps)
     return slope * -0.5 / (widened_now(variance)[0] + eps)
 
 
@@ -130,10 +130,10 @@ known_norm = Op(
     "known_norm",
     _known_norm,
     (
-        lambda g, out, x, mean, variance, w, b, eps: widened_now(g)[0] * over_channels(g, _factor(g, variance, w, eps)),
-        lambda g, out, x, mean, variance, w, b, eps: -(_total(g) * _factor(g, variance, w, eps)),
+        lambda g, out, x, mean, variance, w, b, eps: widened_now(g)[0] * over_channels(g, _factor(variance, w, eps)),
+        lambda g, out, x, mean, variance, w, b, eps: -(_total(g) * _factor(variance, w, eps)),
         _known_norm_variance,
-        lambda g, out, x, mean, variance, w, b, eps: _product(g, x, mean) * _factor(g, variance, None, eps),
+        lambda g, out, x, mean, variance, w, b, eps: _product(g, x, mean) * _factor(variance, None, eps),
         lambda g, out, x, mean, variance, w, b, eps: _total(g),
         None,
     ),

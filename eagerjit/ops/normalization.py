@@ -95,7 +95,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 # -- normalisation over the last dimensions ---------------------------------------------------------------------------
 
 
-def _last(input: Tensor, normalized_shape: Any, name: str) -> tuple[int, ...]:
+def _last(input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
     """The dimensions of `normalized_shape`, which must be the last ones."""
     shape = tuple(input.shape)
     count = len(normalized_shape := Shape(normalized_shape))
@@ -124,7 +124,7 @@ def _layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """input with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
-    axes = _last(input, normalized_shape, "layer_norm")
+    axes = _last(input, normalized_shape)
     only_floats("layer_norm", input)
     x, w, b = widened(input, weight, bias)
     out, _ = _standardised(x, axes, eps)
@@ -187,7 +187,7 @@ def _mean_square(x: Any, axes: tuple[int, ...], eps: float) -> Any:
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float) -> Tensor:
     """input divided by the root of its mean square over the last dimensions, times weight."""
-    axes = _last(input, normalized_shape, "rms_norm")
+    axes = _last(input, normalized_shape)
     only_floats("rms_norm", input)
     x, w = widened(input, weight)
     out = x * _mean_square(x, axes, eps)

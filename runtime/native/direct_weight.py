@@ -40,7 +40,6 @@ from eagerjit.runtime.native.few_channels import few_channels, few_channels_work
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
-    external,
     fill_bytes,
     i64,
     load_f32,
@@ -60,9 +59,6 @@ RUN = WAY  # floats of a run, whole vectors; 0 where channels are few
 BLOCK_TASKS = WAY + 8
 
 LEAST_WORK = 1 << 18
-
-posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
-free = external("void free(ptr)")
 
 
 def _runs(job: ptr) -> i64:

@@ -35,7 +35,6 @@ UINT32 = dtypes.uint32.code
 FLOAT16 = dtypes.float16.code
 BFLOAT16 = dtypes.bfloat16.code
 FLOAT32 = dtypes.float32.code
-FLOAT64 = dtypes.float64.code
 
 
 def item_size(dtype: i64) -> i64:

@@ -14,7 +14,7 @@ from functools import cached_property
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known, largest
 from eagerjit.compiler.codegen.triton.names import NONE, Axes, Name
-from eagerjit.compiler.codegen.triton.operations import HALVES, Function
+from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
     TILE,
@@ -182,17 +182,15 @@ class OrderedText(KernelText):
         """One entry's row joins what is kept."""
         before = next((s.name for s in body if isinstance(s, Load) and s.param == self.store_.param), None)
         statements = _renamed(body, suffix, {s.name for s in self.row if isinstance(s, Let | Load)} if suffix else ())
-        dtype = self.dtypes[self.store_.param]
         if suffix and before is not None:
             statements = [s for s in statements if not (isinstance(s, Load) and s.param == self.store_.param)]
             self.values[before + suffix] = self._kept
         self.statements(statements)
         name = self.store_.value + suffix
         result = self.wide(name if name in self.values else self.store_.value)
-        kind = "f32" if dtype in HALVES else dtype
-        self.emit(f"kept = {self._filled_like(result, kind)}")
+        self.emit(f"kept = {self._filled_like(result)}")
 
-    def _filled_like(self, value: Name, kind: str) -> str:
+    def _filled_like(self, value: Name) -> str:
         """A value as a block of the columns."""
         text = self.typed(value)
         return text if value.axes else f"tl.where(column, {text}, {text})"
