@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 import math
 
-from eagerjit.runtime.native.eights import local_variable
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value, real
+from eagerjit.runtime.native.vector_code import Vectors, local_variable
 
 RADICES = (2, 3, 4, 5, 7)
 """Factors of lengths that there are stages for."""
@@ -22,47 +22,20 @@ HALF = 32
 Pair = tuple[str, str]
 
 
-class _Vectors:
-    """Arithmetic on vectors of one type."""
+class _Pairs(Vectors):
+    """Arithmetic on vectors of real parts beside vectors of imaginary parts."""
 
     def __init__(self, code: ExpressionTranslator, double: int):
-        self.code, self.scalar = code, "double" if double else "float"
-        self.lanes = 4 if double else 8
-        self.item = HALF // self.lanes
-        self.type = f"<{self.lanes} x {self.scalar}>"
-        self.suffix = f"v{self.lanes}f{self.item * 8}"
+        super().__init__(code, "double" if double else "float", 4 if double else 8)
 
     def place(self, address: str, offset: str | int) -> str:
         return self.code.emit("ptr", f"getelementptr i8, ptr {address}, i64 {offset}").text
 
-    def load(self, address: str) -> str:
-        return self.code.emit("vector", f"load {self.type}, ptr {address}, align {self.item}").text
-
-    def store(self, value: str, address: str) -> None:
-        self.code.lines.append(f"  store {self.type} {value}, ptr {address}, align {self.item}")
-
-    def each(self, number: str) -> str:
-        """A number in every lane."""
-        first = f"insertelement {self.type} poison, {self.scalar} {number}, i64 0"
-        first = self.code.emit("vector", first).text
-        text = f"shufflevector {self.type} {first}, {self.type} poison, <{self.lanes} x i32> zeroinitializer"
-        return self.code.emit("vector", text).text
-
     def constant(self, number: float) -> str:
         return f"splat ({self.scalar} {real(number, self.scalar).text})"
 
-    def of(self, verb: str, a: str, b: str) -> str:
-        return self.code.emit("vector", f"{verb} {self.type} {a}, {b}").text
-
     def negative(self, a: str) -> str:
         return self.code.emit("vector", f"fneg {self.type} {a}").text
-
-    def sum(self, a: str, b: str, c: str) -> str:
-        """a * b + c."""
-        name = f"@llvm.fmuladd.{self.suffix}"
-        self.code.declare(f"declare {self.type} {name}({self.type}, {self.type}, {self.type})")
-        text = f"call {self.type} {name}({self.type} {a}, {self.type} {b}, {self.type} {c})"
-        return self.code.emit("vector", text).text
 
     def add(self, a: Pair, b: Pair) -> Pair:
         return self.of("fadd", a[0], b[0]), self.of("fadd", a[1], b[1])
@@ -105,14 +78,14 @@ def fourier_stage(code: ExpressionTranslator, node: ast.Call) -> Value:
     code.lines.append(f"  switch i64 {which}, label %{done} [ {cases} ]")
     for label, r, turn in blocks:
         code.place(label)
-        _loops(_Vectors(code, double), r, bool(turn), groups, *rest)
+        _loops(_Pairs(code, double), r, bool(turn), groups, *rest)
         code.jump(done)
     code.place(done)
     return Value("void", "")
 
 
 def _loops(
-    v: _Vectors, radix: int, turned: bool, groups: str, run: str, to: str, source: str, roots: str, swap: str
+    v: _Pairs, radix: int, turned: bool, groups: str, run: str, to: str, source: str, roots: str, swap: str
 ) -> None:
     """For every group of `run` butterflies: elements groups * run apart become elements run apart."""
     code = v.code
@@ -130,8 +103,7 @@ def _loops(
     table = code.emit("ptr", f"load ptr, ptr {factors}").text
     numbers = []
     for k in range(2 * (radix - 1) if turned else 0):
-        number = code.emit(v.scalar, f"load {v.scalar}, ptr {v.place(table, k * v.item)}, align {v.item}").text
-        numbers.append(v.each(number))
+        numbers.append(v.number(v.place(table, k * v.item)))
     code.jump(inner)
     code.place(inner)
     at, place = (code.emit("ptr", f"load ptr, ptr {p}").text for p in (x, y))
@@ -156,7 +128,7 @@ def _loops(
     code.place(finished)
 
 
-def _transform(v: _Vectors, a: list[Pair]) -> list[Pair]:
+def _transform(v: _Pairs, a: list[Pair]) -> list[Pair]:
     """X_k = sum over j of a_j exp(-2 pi i j k / r), real and imaginary parts."""
     r = len(a)
     if r == 2:
@@ -235,7 +207,7 @@ def join_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
 def scale_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """An element times a real number at an address."""
     v, (at, number) = _on_elements(code, node)
-    factor = v.each(code.emit(v.scalar, f"load {v.scalar}, ptr {number}, align {v.item}").text)
+    factor = v.number(number)
     for offset in (0, HALF):
         place = v.place(at, offset)
         v.store(v.of("fmul", v.load(place), factor), place)
@@ -253,9 +225,9 @@ def turn_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     return Value("void", "")
 
 
-def _on_elements(code: ExpressionTranslator, node: ast.Call, addresses: int = 2) -> tuple[_Vectors, list[str]]:
+def _on_elements(code: ExpressionTranslator, node: ast.Call, addresses: int = 2) -> tuple[_Pairs, list[str]]:
     double = code.constant(node.args[0], "whether numbers are doubles")
-    return _Vectors(code, double), [code.typed(a, "ptr").text for a in node.args[1 : 1 + addresses]]
+    return _Pairs(code, double), [code.typed(a, "ptr").text for a in node.args[1 : 1 + addresses]]
 
 
 

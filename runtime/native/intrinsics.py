@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from types import FunctionType
 
-from eagerjit.runtime.native.eights import count, less_of_eight, row_of, run_eight, transpose_tile, transpose_wide
+from eagerjit.runtime.native.eight_code import less_of_eight, run_eight, transpose_tile, transpose_wide
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
 from eagerjit.runtime.native.fourier_code import (
     fourier_stage,
@@ -29,6 +28,8 @@ from eagerjit.runtime.native.pair_code import (
 )
 from eagerjit.runtime.native.panel_code import multiply_panel
 from eagerjit.runtime.native.row_code import add_scaled_rows
+from eagerjit.runtime.native.tile_code import multiply_seen, multiply_tile
+from eagerjit.runtime.native.vector_code import count
 
 _PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32)"}
 
@@ -237,127 +238,11 @@ def _zeros(code: ExpressionTranslator, node: ast.Call, function: str) -> Value:
     return code.emit("i64", f"call i64 @llvm.{function}.i64(i64 {code.typed(node.args[0], 'i64').text}, i1 false)")
 
 
-# -- tiles of products ------------------------------------------------------------------------------------------------
-def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """A's numbers side by side, B's runs apart."""
-    from eagerjit.runtime.native.tiles import TILE_ROWS  # asks LLVM for the processor
-
-    count(code, node, 7, 8)
-    vectors = code.constant(node.args[0], "the vectors of a tile")
-    k = code.typed(node.args[1], "i64").text
-    a, b, places, c = (code.typed(argument, "ptr").text for argument in node.args[2:6])
-    c_row = code.typed(node.args[6], "i64").text
-    adds = code.condition(node.args[7]).text if len(node.args) > 7 else "true"
-
-    def operands(at: str) -> tuple[str, list[str]]:
-        offset = _table_entry(code, places, at)
-        numbers = code.emit("ptr", f"getelementptr [{TILE_ROWS} x float], ptr {a}, i64 {at}").text
-        each = [code.emit("ptr", f"getelementptr float, ptr {numbers}, i64 {r}").text for r in range(TILE_ROWS)]
-        return code.emit("ptr", f"getelementptr i8, ptr {b}, i32 {offset}").text, each
-
-    return _tile(code, vectors, k, operands, c, c_row, adds)
-
-
-def _multiply_seen(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """A's numbers apart, B's runs at equal distances."""
-    from eagerjit.runtime.native.tiles import TILE_ROWS
-
-    count(code, node, 9)
-    vectors = code.constant(node.args[0], "the vectors of a tile")
-    k = code.typed(node.args[1], "i64").text
-    a, rows, places, b = (code.typed(argument, "ptr").text for argument in node.args[2:6])
-    b_row = code.typed(node.args[6], "i64").text
-    c = code.typed(node.args[7], "ptr").text
-    c_row = code.typed(node.args[8], "i64").text
-    starts = []
-    for r in range(TILE_ROWS):
-        offset = _table_entry(code, rows, str(r))
-        starts.append(code.emit("ptr", f"getelementptr i8, ptr {a}, i32 {offset}").text)
-
-    def operands(at: str) -> tuple[str, list[str]]:
-        offset = _table_entry(code, places, at)
-        each = [code.emit("ptr", f"getelementptr i8, ptr {start}, i32 {offset}").text for start in starts]
-        floats = code.emit("i64", f"mul i64 {at}, {b_row}").text
-        return code.emit("ptr", f"getelementptr float, ptr {b}, i64 {floats}").text, each
-
-    return _tile(code, vectors, k, operands, c, c_row)
-
-
-def _table_entry(code: ExpressionTranslator, table: str, at: str) -> str:
-    place = code.emit("ptr", f"getelementptr i32, ptr {table}, i64 {at}").text
-    return code.emit("i32", f"load i32, ptr {place}, align 4").text
-
-
-def _tile(
-    code: ExpressionTranslator, vectors: int, k: str, operands: Callable[[str], tuple[str, list[str]]], c: str,
-    c_row: str, adds: str = "true",
-) -> Value:  # fmt: skip
-    """TILE_ROWS rows of so many vectors, kept in registers: to each, over k, a number of A's times a run of B's.
-
-    `operands` gives for an index below k the address of the run and those of the numbers. `adds`: to what C holds.
-    """
-    from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
-
-    kind = f"<{LANES} x float>"
-    sums = [[code.name() for _ in range(vectors)] for _ in range(TILE_ROWS)]
-    counter = code.name()
-    code.entry.append(f"  {counter} = alloca i64")
-    code.lines.append(f"  store i64 0, ptr {counter}")
-    lines = _tile_lines(code, kind, c, c_row, sums)
-    for accumulator, line in lines:
-        code.entry.append(f"  {accumulator} = alloca {kind}")
-        held = code.emit("vector", f"load {kind}, ptr {line}, align 4").text
-        before = code.emit("vector", f"select i1 {adds}, {kind} {held}, {kind} zeroinitializer").text
-        code.lines.append(f"  store {kind} {before}, ptr {accumulator}")
-    again, body, done = code.label(), code.label(), code.label()
-    code.jump(again)
-    code.place(again)
-    at = code.emit("i64", f"load i64, ptr {counter}").text
-    code.branch(code.emit("i1", f"icmp slt i64 {at}, {k}"), body, done)
-    code.place(body)
-    run, numbers = operands(at)
-    right = []
-    for v in range(vectors):
-        part = code.emit("ptr", f"getelementptr {kind}, ptr {run}, i64 {v}").text
-        right.append(code.emit("vector", f"load {kind}, ptr {part}, align 4").text)
-    for r in range(TILE_ROWS):
-        number = code.emit("float", f"load float, ptr {numbers[r]}, align 4").text
-        single = code.emit("vector", f"insertelement {kind} poison, float {number}, i64 0").text
-        left = f"shufflevector {kind} {single}, {kind} poison, <{LANES} x i32> zeroinitializer"
-        left = code.emit("vector", left).text
-        for v in range(vectors):
-            before = code.emit("vector", f"load {kind}, ptr {sums[r][v]}").text
-            code.declare(f"declare {kind} @llvm.fmuladd.v{LANES}f32({kind}, {kind}, {kind})")
-            factors = f"{kind} {left}, {kind} {right[v]}, {kind} {before}"
-            after = code.emit("vector", f"call {kind} @llvm.fmuladd.v{LANES}f32({factors})").text
-            code.lines.append(f"  store {kind} {after}, ptr {sums[r][v]}")
-    following = code.emit("i64", f"add i64 {at}, 1").text
-    code.lines.append(f"  store i64 {following}, ptr {counter}")
-    code.jump(again)
-    code.place(done)
-    for accumulator, line in lines:
-        total = code.emit("vector", f"load {kind}, ptr {accumulator}").text
-        code.lines.append(f"  store {kind} {total}, ptr {line}, align 4")
-    return Value("void", "")
-
-
-def _tile_lines(
-    code: ExpressionTranslator, kind: str, c: str, c_row: str, sums: list[list[str]]
-) -> list[tuple[str, str]]:
-    """Per accumulator of a tile where it lies in memory."""
-    out = []
-    for r, row in enumerate(sums):
-        line = row_of(code, c, c_row, r)
-        for v, accumulator in enumerate(row):
-            out.append((accumulator, code.emit("ptr", f"getelementptr {kind}, ptr {line}, i64 {v}").text))
-    return out
-
-
 _SPECIAL = {
     "add_scaled_rows": add_scaled_rows,
     "multiply_panel": multiply_panel,
-    "multiply_tile": _multiply_tile,
-    "multiply_seen": _multiply_seen,
+    "multiply_tile": multiply_tile,
+    "multiply_seen": multiply_seen,
     "multiply_pairs": multiply_pairs,
     "multiply_seen_pairs": multiply_seen_pairs,
     "tiles_begin": tiles_begin,

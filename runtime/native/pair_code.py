@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from eagerjit.runtime.native.eights import count, local_variable
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
+from eagerjit.runtime.native.vector_code import count, local_variable
 
 _SIDE = 16
 _BLOCK = 1024

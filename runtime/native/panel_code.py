@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from eagerjit.runtime.native.eights import local_variable
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
+from eagerjit.runtime.native.vector_code import Vectors, count, local_variable, row_of
 
 _ARGUMENTS = "i64", "i64", "i64", "ptr", "ptr", "i64", "ptr", "i64", "i64"
 
@@ -14,23 +14,22 @@ def multiply_panel(code: ExpressionTranslator, node: ast.Call) -> Value:
     """One loop over k for each number of rows and vectors; a switch picks one."""
     from eagerjit.runtime.native.tiles import TILE_ROWS, TILE_VECTORS  # asks LLVM for the processor
 
-    if len(node.args) != len(_ARGUMENTS):
-        code.fail(node, f"multiply_panel takes {len(_ARGUMENTS)} arguments, {len(node.args)} are given")
+    count(code, node, len(_ARGUMENTS))
     given = [code.typed(argument, kind).text for argument, kind in zip(node.args, _ARGUMENTS, strict=True)]
     rows, vectors, *operands = given
     done, cases, blocks = code.label(), [], []
-    count = TILE_ROWS
-    while count:
+    high = TILE_ROWS
+    while high:
         for wide in range(1, TILE_VECTORS + 1):
-            blocks.append((code.label(), count, wide))
-            cases.append(f"i64 {count * (TILE_VECTORS + 1) + wide}, label %{blocks[-1][0]}")
-        count //= 2
+            blocks.append((code.label(), high, wide))
+            cases.append(f"i64 {high * (TILE_VECTORS + 1) + wide}, label %{blocks[-1][0]}")
+        high //= 2
     scaled = code.emit("i64", f"mul i64 {rows}, {TILE_VECTORS + 1}").text
     which = code.emit("i64", f"add i64 {scaled}, {vectors}").text
     code.lines.append(f"  switch i64 {which}, label %{done} [ {' '.join(cases)} ]")
-    for label, count, wide in blocks:
+    for label, high, wide in blocks:
         code.place(label)
-        _tile(code, count, wide, *operands)
+        _tile(code, high, wide, *operands)
         code.jump(done)
     code.place(done)
     return Value("void", "")
@@ -43,9 +42,8 @@ def _tile(
     """So many rows of so many vectors: over k, a number of A's times a run of B's; then C is that, or that more."""
     from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 
-    kind = f"<{LANES} x float>"
-    code.declare(f"declare {kind} @llvm.fmuladd.v{LANES}f32({kind}, {kind}, {kind})")
-    sums = [[local_variable(code, kind, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
+    line = Vectors(code, "float", LANES)
+    sums = [[local_variable(code, line.type, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
     numbers, run, left = local_variable(code, "ptr", a), local_variable(code, "ptr", b), local_variable(code, "i64", k)
     again, body, finished = code.label(), code.label(), code.label()
     code.jump(again)
@@ -55,21 +53,11 @@ def _tile(
     code.place(body)
     code.lines.append(f"  store i64 {code.emit('i64', f'sub i64 {count}, 1').text}, ptr {left}")
     at_a, at_b = (code.emit("ptr", f"load ptr, ptr {place}").text for place in (numbers, run))
-    right = []
-    for v in range(vectors):
-        part = code.emit("ptr", f"getelementptr {kind}, ptr {at_b}, i64 {v}").text
-        right.append(code.emit("vector", f"load {kind}, ptr {part}, align 4").text)
+    right = [line.load(line.beside(at_b, v)) for v in range(vectors)]
     for r in range(rows):
-        place = code.emit("ptr", f"getelementptr float, ptr {at_a}, i64 {r}").text
-        number = code.emit("float", f"load float, ptr {place}, align 4").text
-        single = code.emit("vector", f"insertelement {kind} poison, float {number}, i64 0").text
-        same = f"shufflevector {kind} {single}, {kind} poison, <{LANES} x i32> zeroinitializer"
-        same = code.emit("vector", same).text
-        for v in range(vectors):
-            before = code.emit("vector", f"load {kind}, ptr {sums[r][v]}").text
-            factors = f"{kind} {same}, {kind} {right[v]}, {kind} {before}"
-            after = code.emit("vector", f"call {kind} @llvm.fmuladd.v{LANES}f32({factors})").text
-            code.lines.append(f"  store {kind} {after}, ptr {sums[r][v]}")
+        left = line.number(code.emit("ptr", f"getelementptr float, ptr {at_a}, i64 {r}").text)
+        for factor, total in zip(right, sums[r], strict=True):
+            line.hold(line.sum(left, factor, line.held(total)), total)
     for place, step in ((numbers, TILE_ROWS), (run, b_row)):
         at = at_a if place == numbers else at_b
         following = code.emit("ptr", f"getelementptr float, ptr {at}, i64 {step}").text
@@ -81,14 +69,9 @@ def _tile(
     for label, adds in ((more, True), (alone, False)):
         code.place(label)
         for r in range(rows):
-            floats = code.emit("i64", f"mul i64 {c_row}, {r}").text
-            line = code.emit("ptr", f"getelementptr float, ptr {c}, i64 {floats}").text
+            start = row_of(code, c, c_row, r)
             for v in range(vectors):
-                place = code.emit("ptr", f"getelementptr {kind}, ptr {line}, i64 {v}").text
-                total = code.emit("vector", f"load {kind}, ptr {sums[r][v]}").text
-                if adds:
-                    before = code.emit("vector", f"load {kind}, ptr {place}, align 4").text
-                    total = code.emit("vector", f"fadd {kind} {before}, {total}").text
-                code.lines.append(f"  store {kind} {total}, ptr {place}, align 4")
+                place, total = line.beside(start, v), line.held(sums[r][v])
+                line.store(line.of("fadd", line.load(place), total) if adds else total, place)
         code.jump(end)
     code.place(end)

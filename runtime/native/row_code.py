@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from eagerjit.runtime.native.eights import count
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
+from eagerjit.runtime.native.vector_code import Vectors, count, local_variable
 
 _ARGUMENTS = "i64", "ptr", "ptr", "ptr", "i64", "ptr", "i64"
 
@@ -18,21 +18,10 @@ def add_scaled_rows(code: ExpressionTranslator, node: ast.Call) -> Value:
     item, vectors = (code.constant(a, "the size of an element and the vectors of a row") for a in node.args[:2])
     given = [code.typed(a, kind) for a, kind in zip(node.args[2:], _ARGUMENTS, strict=True)]
     entries, weights, places, x, step, out, used = (value.text for value in given)
-    number, lanes = ("float", LANES) if item == 4 else ("double", LANES // 2)
-    vector, suffix = f"<{lanes} x {number}>", f"v{lanes}f{8 * item}"
-    mask = "" if given[-1].constant == lanes else _first_lanes(code, lanes, used)
-
-    code.declare(f"declare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})")
-    if mask:
-        code.declare(f"declare {vector} @llvm.masked.load.{suffix}.p0(ptr, i32, <{lanes} x i1>, {vector})")
-        code.declare(f"declare void @llvm.masked.store.{suffix}.p0({vector}, ptr, i32, <{lanes} x i1>)")
-    sums = [code.name() for _ in range(vectors)]
-    counter = code.name()
-    code.entry.append(f"  {counter} = alloca i64")
-    code.lines.append(f"  store i64 0, ptr {counter}")
-    for total in sums:
-        code.entry.append(f"  {total} = alloca {vector}")
-        code.lines.append(f"  store {vector} zeroinitializer, ptr {total}")
+    row = Vectors(code, "float", LANES) if item == 4 else Vectors(code, "double", LANES // 2)
+    last = None if given[-1].constant == row.lanes else _Masked(row, used)
+    totals = [local_variable(code, row.type, "zeroinitializer") for _ in range(vectors)]
+    counter = local_variable(code, "i64", "0")
     again, body, done = code.label(), code.label(), code.label()
     code.jump(again)
     code.place(again)
@@ -40,44 +29,42 @@ def add_scaled_rows(code: ExpressionTranslator, node: ast.Call) -> Value:
     code.branch(code.emit("i1", f"icmp slt i64 {at}, {entries}"), body, done)
     code.place(body)
     place = code.emit("ptr", f"getelementptr i64, ptr {places}, i64 {at}").text
-    row = code.emit("i64", f"load i64, ptr {place}, align 8").text
-    bytes_ = code.emit("i64", f"mul i64 {row}, {step}").text
+    number = code.emit("i64", f"load i64, ptr {place}, align 8").text
+    bytes_ = code.emit("i64", f"mul i64 {number}, {step}").text
     line = code.emit("ptr", f"getelementptr i8, ptr {x}, i64 {bytes_}").text
-    place = code.emit("ptr", f"getelementptr {number}, ptr {weights}, i64 {at}").text
-    weight = code.emit(number, f"load {number}, ptr {place}, align {item}").text
-    single = code.emit("vector", f"insertelement {vector} poison, {number} {weight}, i64 0").text
-    same = f"shufflevector {vector} {single}, {vector} poison, <{lanes} x i32> zeroinitializer"
-    same = code.emit("vector", same).text
-    for v, total in enumerate(sums):
-        part = code.emit("ptr", f"getelementptr {vector}, ptr {line}, i64 {v}").text
-        if mask and v == vectors - 1:
-            rest = f"ptr {part}, i32 {item}, <{lanes} x i1> {mask}, {vector} zeroinitializer"
-            value = code.emit("vector", f"call {vector} @llvm.masked.load.{suffix}.p0({rest})").text
-        else:
-            value = code.emit("vector", f"load {vector}, ptr {part}, align {item}").text
-        before = code.emit("vector", f"load {vector}, ptr {total}").text
-        factors = f"{vector} {same}, {vector} {value}, {vector} {before}"
-        after = code.emit("vector", f"call {vector} @llvm.fmuladd.{suffix}({factors})").text
-        code.lines.append(f"  store {vector} {after}, ptr {total}")
+    weight = row.number(code.emit("ptr", f"getelementptr {row.scalar}, ptr {weights}, i64 {at}").text)
+    each = [(total, last if last and v == vectors - 1 else row, v) for v, total in enumerate(totals)]
+    for total, part, v in each:
+        value = part.load(row.beside(line, v))
+        row.hold(row.sum(weight, value, row.held(total)), total)
     following = code.emit("i64", f"add i64 {at}, 1").text
     code.lines.append(f"  store i64 {following}, ptr {counter}")
     code.jump(again)
     code.place(done)
-    for v, total in enumerate(sums):
-        part = code.emit("ptr", f"getelementptr {vector}, ptr {out}, i64 {v}").text
-        value = code.emit("vector", f"load {vector}, ptr {total}").text
-        if mask and v == vectors - 1:
-            rest = f"{vector} {value}, ptr {part}, i32 {item}, <{lanes} x i1> {mask}"
-            code.lines.append(f"  call void @llvm.masked.store.{suffix}.p0({rest})")
-        else:
-            code.lines.append(f"  store {vector} {value}, ptr {part}, align {item}")
+    for total, part, v in each:
+        part.store(row.held(total), row.beside(out, v))
     return Value("void", "")
 
 
-def _first_lanes(code: ExpressionTranslator, lanes: int, used: str) -> str:
-    """The mask of so many lanes."""
-    kind = f"<{lanes} x i64>"
-    single = code.emit("vector", f"insertelement {kind} poison, i64 {used}, i64 0").text
-    same = f"shufflevector {kind} {single}, {kind} poison, <{lanes} x i32> zeroinitializer"
-    numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
-    return code.emit("mask", f"icmp slt {kind} <{numbers}>, {code.emit('vector', same).text}").text
+class _Masked:
+    """The first lanes of vectors in memory."""
+
+    def __init__(self, whole: Vectors, used: str):
+        code, lanes = whole.code, whole.lanes
+        numbers = Vectors(code, "i64", lanes)
+        self.whole, self.mask_type = whole, f"<{lanes} x i1>"
+        first = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
+        self.mask = numbers.of("icmp slt", first, numbers.each(used))
+        name, kind = f"@llvm.masked.{{}}.{whole.suffix}.p0", whole.type
+        self._load, self._store = name.format("load"), name.format("store")
+        code.declare(f"declare {kind} {self._load}(ptr, i32, {self.mask_type}, {kind})")
+        code.declare(f"declare void {self._store}({kind}, ptr, i32, {self.mask_type})")
+
+    def load(self, address: str) -> str:
+        kind = self.whole.type
+        given = f"ptr {address}, i32 {self.whole.item}, {self.mask_type} {self.mask}, {kind} zeroinitializer"
+        return self.whole.code.emit("vector", f"call {kind} {self._load}({given})").text
+
+    def store(self, value: str, address: str) -> None:
+        given = f"{self.whole.type} {value}, ptr {address}, i32 {self.whole.item}, {self.mask_type} {self.mask}"
+        self.whole.code.lines.append(f"  call void {self._store}({given})")
