@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from golden_calls import CALLS, GOLDEN
 
 import eagerjit as torch
 from eagerjit.compiler.lower.assemble import compile_trace
@@ -25,19 +25,7 @@ from eagerjit.jit import JitFunction, jit
 from eagerjit.runtime import cpu
 
 HERE = Path(__file__).resolve()
-GOLDEN = HERE.parent / "golden"
 Function = torch.nn.functional
-
-
-def _golden_calls() -> dict[str, tuple[Any, tuple[Any, ...]]]:
-    specification = importlib.util.spec_from_file_location("golden_functions", GOLDEN / "functions.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module.CALLS
-
-
-CALLS = _golden_calls()
 
 
 class Block(torch.nn.Module):

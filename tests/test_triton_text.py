@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
+from golden_calls import CALLS, GOLDEN
 
 import eagerjit as torch
 from eagerjit.compiled import gpu_kernels
@@ -20,19 +19,7 @@ from eagerjit.cuda.execution import layouts
 from eagerjit.jit import jit
 from eagerjit.runtime.gpu.launch import added
 
-GOLDEN = Path(__file__).resolve().parent / "golden"
 Function = torch.nn.functional
-
-
-def _golden_calls() -> dict[str, tuple[Any, tuple[Any, ...]]]:
-    specification = importlib.util.spec_from_file_location("golden_functions_triton", GOLDEN / "functions.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module.CALLS
-
-
-CALLS = _golden_calls()
 
 
 @pytest.fixture

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
-from eagerjit.runtime import cpu, dtypes, layout
-from eagerjit.runtime.binding import bind, bound, new_tensor
+from eagerjit.runtime import cpu, dtypes
+from eagerjit.runtime.binding import new_tensor
 from eagerjit.runtime.execute import NativeExecutable, load
 from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Failure, Op, Program
@@ -58,22 +57,6 @@ class Node:
         *("code", "hooks", "inputs", "offset", "op", "other", "output", "overwritten", "replaced", "sequence"),
         "versions",
     )
-
-
-@contextmanager
-def bound_classes() -> Iterator[None]:
-    """Binds the classes above with native execution on, whatever the environment says; then what was bound before."""
-    kinds = bound.tensor_types, bound.node_type, bound.storage_type
-    before = *kinds, bound.written, bound.view_type, bound.shape_type
-    chosen = os.environ.pop("EAGERJIT_NATIVE", None)
-    bind((Tensor, Parameter), Node, Storage)
-    layout.ready()
-    yield
-    if chosen is not None:
-        os.environ["EAGERJIT_NATIVE"] = chosen
-    if before[0]:
-        bind(*before)
-        layout.ready()
 
 
 def tensor(values: Any, dtype: Any = np.float32, kind: type = Tensor, grad: bool = False) -> Any:
@@ -225,3 +208,18 @@ def adding(work: int = 1, grad: int = 2) -> Program:
         (Op.KERNEL, ADD, 1, 5, -1, 3, 0, 2, 4),
         (Op.FINISH,),
     )
+
+
+both = pytest.mark.parametrize("executor", EXECUTORS)
+
+
+def fallback(*args: Any, **kwargs: Any) -> Any:
+    return "fallback", args, kwargs
+
+
+def refuse(*args: Any, **kwargs: Any) -> Any:
+    raise LookupError("nothing serves this")
+
+
+def pair(a: float, b: float) -> tuple[Any, Any]:
+    return tensor([a, 1.0]), tensor([b, 2.0])

@@ -10,45 +10,18 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from program_tools import (
-    EXECUTORS,
-    Tensor,
-    adding,
-    bound_classes,
-    executable,
-    program,
-    tensor,
-)
+from program_tools import Tensor, adding, both, executable, fallback, pair, program, refuse
 
 from eagerjit.runtime import mode
 from eagerjit.runtime.function import Function
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.runtime.program import HostCall, Op
 
-both = pytest.mark.parametrize("executor", EXECUTORS)
-
-
-@pytest.fixture(autouse=True)
-def classes() -> Iterator[None]:
-    with bound_classes():
-        yield
-
-
-def fallback(*args: Any, **kwargs: Any) -> Any:
-    return "fallback", args, kwargs
-
-
-def refuse(*args: Any, **kwargs: Any) -> Any:
-    raise LookupError("nothing serves this")
-
-
-def pair(a: float, b: float) -> tuple[Any, Any]:
-    return tensor([a, 1.0]), tensor([b, 2.0])
-
+pytestmark = pytest.mark.usefixtures("classes")
 
 # -- functions --------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import struct
 import threading
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,30 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from program_tools import (
-    EXECUTORS,
-    F32,
-    Custom,
-    Parameter,
-    Tensor,
-    bound_classes,
-    executable,
-    observing,
-    program,
-    tensor,
-)
+from program_tools import F32, Custom, Parameter, Tensor, both, executable, observing, program, tensor
 
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
 
-both = pytest.mark.parametrize("executor", EXECUTORS)
-
-
-@pytest.fixture(autouse=True)
-def classes() -> Iterator[None]:
-    with bound_classes():
-        yield
+pytestmark = pytest.mark.usefixtures("classes")
 
 
 def leaf_after(executor: str, *steps: tuple[int, ...], arguments: tuple[Any, ...] = (), objects: Any = ()) -> Any:

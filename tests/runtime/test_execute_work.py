@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,14 +12,13 @@ import numpy as np
 import pytest
 from program_tools import (
     ADD,
-    EXECUTORS,
     F32,
     FAIL,
     THROUGH_SCRATCH,
     Storage,
     Tensor,
     adding,
-    bound_classes,
+    both,
     executable,
     observing,
     program,
@@ -32,14 +30,7 @@ from eagerjit.runtime.execute import MISS, load
 from eagerjit.runtime.program import HostCall, Op
 from eagerjit.runtime.source import line_of
 
-both = pytest.mark.parametrize("executor", EXECUTORS)
-
-
-@pytest.fixture(autouse=True)
-def classes() -> Iterator[None]:
-    with bound_classes():
-        yield
-
+pytestmark = pytest.mark.usefixtures("classes")
 
 # -- memory -----------------------------------------------------------------------------------------------------------
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from program_tools import Storage, Tensor, adding, bound_classes, kernel, tensor
+from program_tools import Storage, Tensor, adding, kernel, tensor
 
 from eagerjit.runtime import heap_types, layout
 from eagerjit.runtime.execute import NativeExecutable, load
 from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.native import context as c
 
-
-@pytest.fixture(autouse=True)
-def classes() -> Iterator[None]:
-    with bound_classes():
-        yield
+pytestmark = pytest.mark.usefixtures("classes")
 
 
 @pytest.fixture
@@ -109,6 +104,7 @@ def test_native_off_by_environment() -> None:
 import sys
 sys.path.insert(0, "tests/runtime")
 from program_tools import *
+from eagerjit.runtime.binding import bind
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.function import Function
 bind((Tensor, Parameter), Node, Storage)

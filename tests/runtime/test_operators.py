@@ -9,7 +9,7 @@ import math
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,12 @@ from program_tools import (
     Storage,
     Tensor,
     adding,
-    bound_classes,
+    both,
     executable,
+    fallback,
+    pair,
     program,
+    refuse,
     tensor,
 )
 
@@ -33,26 +36,7 @@ from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.entry import OpCall, install_method
 from eagerjit.runtime.program import Op
 
-both = pytest.mark.parametrize("executor", EXECUTORS)
-
-
-@pytest.fixture(autouse=True)
-def classes() -> Iterator[None]:
-    with bound_classes():
-        yield
-
-
-def fallback(*args: Any, **kwargs: Any) -> Any:
-    return "fallback", args, kwargs
-
-
-def refuse(*args: Any, **kwargs: Any) -> Any:
-    raise LookupError("nothing serves this")
-
-
-def pair(a: float, b: float) -> tuple[Any, Any]:
-    return tensor([a, 1.0]), tensor([b, 2.0])
-
+pytestmark = pytest.mark.usefixtures("classes")
 
 # -- operators --------------------------------------------------------------------------------------------------------
 

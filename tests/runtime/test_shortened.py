@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from program_tools import EXECUTORS, F32, bound_classes, executable, observing, program, tensor
+from program_tools import F32, both, executable, observing, program, tensor
 
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import NativeOp, Op
 from eagerjit.runtime.shortened import shortened, with_constants
 
-both = pytest.mark.parametrize("executor", EXECUTORS)
-
-
-@pytest.fixture(autouse=True)
-def classes() -> Iterator[None]:
-    with bound_classes():
-        yield
+pytestmark = pytest.mark.usefixtures("classes")
 
 
 def replaced(self: Any) -> str:
