@@ -6,8 +6,8 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
-from eagerjit.distributions.discrete import Categorical, Weighted, cross_entropy
-from eagerjit.distributions.distribution import Distribution, ExponentialFamily, broadcast_all, uniform_from_zero
+from eagerjit.distributions.discrete import Categorical, OfCategories, Weighted, cross_entropy
+from eagerjit.distributions.distribution import ExponentialFamily, broadcast_all, uniform_from_zero
 from eagerjit.ops import samplers
 from eagerjit.ops.activation import softplus
 from eagerjit.tensors import creation
@@ -182,17 +182,14 @@ class NegativeBinomial(Weighted):
         return weight + ways.masked_fill(n + value == 0.0, 0.0)
 
 
-class Multinomial(Distribution):
+class Multinomial(OfCategories):
     """Multinomial(total_count, probs): how often each category occurs in so many draws."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
+        super().__init__(Categorical(probs, logits), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return Multinomial(
@@ -203,21 +200,6 @@ class Multinomial(Distribution):
     def support(self) -> Any:  # type: ignore[override]
         """Counts whose sum is at most the number of draws."""
         return constraints.multinomial(self.total_count)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the probabilities."""
-        return self._categorical.param_shape
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of each category."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self._categorical.logits
 
     @property
     def mean(self) -> Tensor:

@@ -168,21 +168,39 @@ class Categorical(Weighted):
         return self._numbers(self._num_events, INTEGER, expand)
 
 
-class OneHotCategorical(Distribution):
-    """OneHotCategorical(probs) or (logits=...): a vector with one 1."""
+class OfCategories(Distribution):
+    """What has the parameters of a Categorical."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.one_hot
-    has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        self._categorical = Categorical(probs, logits, validate_args)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
+    def __init__(self, categorical: Categorical, validate_args: bool | None):
+        self._categorical = categorical
+        super().__init__(categorical.batch_shape, categorical.param_shape[-1:], validate_args)
 
     @property
     def param_shape(self) -> Any:
         """The shape of the probabilities."""
         return self._categorical.param_shape
+
+    @property
+    def probs(self) -> Tensor:
+        """The probability of each category."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Their logarithms."""
+        return self._categorical.logits
+
+
+class OneHotCategorical(OfCategories):
+    """OneHotCategorical(probs) or (logits=...): a vector with one 1."""
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        super().__init__(Categorical(probs, logits, validate_args), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         made = self._made(_instance)
@@ -190,16 +208,6 @@ class OneHotCategorical(Distribution):
         Distribution.__init__(made, batch_shape, self.event_shape, validate_args=False)
         made._validate_args = self._validate_args
         return made
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of each position."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self._categorical.logits
 
     @property
     def mean(self) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.distributions import constraints
-from eagerjit.distributions.discrete import Categorical, Weighted
-from eagerjit.distributions.distribution import Distribution, clamp_probs, uniform_from_zero
+from eagerjit.distributions.discrete import Categorical, OfCategories, Weighted
+from eagerjit.distributions.distribution import clamp_probs, uniform_from_zero
 from eagerjit.distributions.transformed import TransformedDistribution
 from eagerjit.distributions.transforms import ExpTransform, SigmoidTransform
 from eagerjit.ops.activation import softplus
@@ -45,30 +45,19 @@ class LogitRelaxedBernoulli(Weighted):
         return scale + difference - 2 * softplus.call(difference)
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OfCategories):
     """ExpRelaxedCategorical(temperature, probs): logarithms of RelaxedOneHotCategorical."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        self._categorical, self.temperature = Categorical(probs, logits), temperature
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
+        self.temperature = temperature
+        super().__init__(Categorical(probs, logits), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         logits = self.logits.expand((*batch_shape, *self.event_shape))
         return ExpRelaxedCategorical(self.temperature, logits=logits, validate_args=self._validate_args)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of each position."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self._categorical.logits
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
