@@ -147,18 +147,15 @@ def lowered(name: str) -> set[str]:
     programs: list[Program] = []
 
     def backend(report: compilation.Report) -> Any:
-        assert report.compiled is not None  # its passes have run
         programs.append(gpu_kernels.GpuCall(report.trace).compiled.program)
         raise _Lowered
 
     sample = samples(name)[0]
-    before, compilation.backend = compilation.backend, backend
     try:
-        jit(_of_tensors(name, sample), fullgraph=True)(*_tensors(name, sample))
+        with compilation.made_by(backend):
+            jit(_of_tensors(name, sample), fullgraph=True)(*_tensors(name, sample))
     except _Lowered:
         return of_host(programs[0])
-    finally:
-        compilation.backend = before
     raise AssertionError(f"{name} compiles nothing")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,22 @@ class Report:
 
 backend: Callable[[Report], Any] | None = None
 """Makes an executable of a report in place of the CPU's code, if set."""
+
+
+@contextlib.contextmanager
+def made_by(make: Callable[[Report], Any]) -> Iterator[None]:
+    """What is compiled within the block is made by this function of its report, whose passes have run."""
+    global backend
+
+    def made(report: Report) -> Any:
+        assert report.compiled is not None
+        return make(report)
+
+    before, backend = backend, made
+    try:
+        yield
+    finally:
+        backend = before
 
 
 def finish(

@@ -144,15 +144,11 @@ def interpreted() -> Iterator[list[InterpretedExecutable]]:
     made: list[InterpretedExecutable] = []
 
     def backend(report: compilation.Report) -> InterpretedExecutable:
-        assert report.compiled is not None  # its passes have run
         made.append(InterpretedExecutable(GpuCall(report.trace), report.objects))
         return made[-1]
 
-    before, compilation.backend = compilation.backend, backend
-    try:
+    with compilation.made_by(backend):
         yield made
-    finally:
-        compilation.backend = before
 
 
 def _number(word: int) -> float:

@@ -203,15 +203,11 @@ def offloaded(device: Device, compile: Compile = compiled, graphs: bool = False)
     made: list[DeviceExecutable] = []
 
     def backend(report: compilation.Report) -> DeviceExecutable:
-        assert report.compiled is not None  # its passes have run
         call = gpu_kernels.GpuCall(report.trace)
         functions = [Function(kernel, device, compile) for kernel in call.kernels]
         kind = GraphedExecutable if graphs else DeviceExecutable
         made.append(kind(call.compiled.program, functions, report.objects, device))
         return made[-1]
 
-    before, compilation.backend = compilation.backend, backend
-    try:
+    with compilation.made_by(backend):
         yield made
-    finally:
-        compilation.backend = before
