@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.autograd.rules import derived_gradient
+from eagerjit.compiled.compilation import describe, simplified
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, ancestors
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.state import set_tracer
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -45,8 +47,6 @@ class Reader:
 
     def _found(self) -> frozenset[int] | None:
         """The positions read; None where the gradient cannot be recorded by itself."""
-        from eagerjit.compiled.compilation import describe, simplified
-
         try:
             with _recording(self.op.name, grad_mode=False) as tracer:
                 inputs = [_stand_in(tracer, x) for x in self.inputs]
@@ -163,8 +163,6 @@ def _require(values: Sequence[Any], flags: Sequence[Any]) -> None:
 @contextmanager
 def _recording(name: str, grad_mode: bool) -> Iterator[Tracer]:
     """A recording of its own, of which nothing is compiled."""
-    from eagerjit.recording.trace import Tracer
-
     tracer, before, observation = Tracer(name), set_tracer(None), pause_observation()
     tracer.values_only = True
     grad_mode = mode.set_grad_mode(grad_mode)

@@ -15,6 +15,7 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
+from eagerjit.tensors.creation import arange
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Tensor
 
@@ -115,8 +116,6 @@ _unique = Op("unique", _different, numbers=("count",), differentiable=False)
 
 def _slices_in_order(rows: Tensor) -> Tensor:
     """The order of rows, the first element of which decides first: by one column after the other, from the last on."""
-    from eagerjit.tensors.creation import arange
-
     order = arange(rows.shape[0])
     for column in reversed(range(rows.shape[1])):
         order = order.take(ordering.argsort(rows[:, column].take(order), 0))

@@ -21,6 +21,7 @@ from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 def concrete(tensor: Tensor, reason: str) -> np.ndarray:
@@ -32,8 +33,6 @@ def own_array(tensor: Tensor, reason: str) -> np.ndarray:
     """The array under a tensor wherever it lies; inside a trace there is none, and the call runs eagerly."""
     if state.tracer is None:
         return tensor._data
-    from eagerjit.watching.observation import TraceBreak, user_line
-
     raise TraceBreak(reason, user_line())
 
 

@@ -10,6 +10,7 @@ from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.ops.one_of_all import of_all
+from eagerjit.ops.ordering import products_before
 from eagerjit.ops.pointwise import POINTWISE, as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.recording.numbers import SymbolicInt
@@ -136,8 +137,6 @@ def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any
 
 
 def _products_of_others(x: Any, dim: Any) -> Any:
-    from eagerjit.ops.ordering import products_before
-
     if dim is None:
         return _products_of_others(x.reshape(-1), 0).reshape(x.shape)
     d = dimension(dim, x.ndim)

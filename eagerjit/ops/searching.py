@@ -6,9 +6,12 @@ from typing import Any
 
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import bits, elementwise, indexing, searches
+from eagerjit.ops import ordering
+from eagerjit.ops.index import stack
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.creation import arange
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
@@ -32,8 +35,6 @@ def together(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def place_along(x: Tensor, dim: int) -> Tensor:
     """0, 1, 2, ... along a dimension."""
-    from eagerjit.tensors.creation import arange
-
     return arange(x.shape[dim]).reshape(tuple(-1 if i == dim else 1 for i in range(x.ndim))).expand(x.shape)
 
 
@@ -63,8 +64,6 @@ searchsorted = Op("searchsorted", places, differentiable=False)
 
 def ascending(x: Tensor) -> Tensor:
     """The elements in order, as a row."""
-    from eagerjit.ops import ordering
-
     return ordering.in_order(x.reshape(-1), 0, x.numel(), False)[0]
 
 
@@ -85,8 +84,6 @@ isin = Op("isin", _isin, differentiable=False)
 
 def _repeated(counts: Tensor, total: Any) -> Tensor:
     """Every position as often as its count says."""
-    from eagerjit.tensors.creation import arange
-
     ends = as_dtype(counts.reshape(-1), dtypes.int64).cumsum(0)
     return emit(searches.search, ends, arange(total, dtype=dtypes.int64), right=True, increasing=True)
 
@@ -104,8 +101,6 @@ def where_held(flags: Tensor, count: Any) -> Tensor:
 
 def _nonzero(input: Tensor, count: Any) -> Tensor:
     """Positions of the elements that are not zero, in order: a column per dimension."""
-    from eagerjit.ops.index import stack
-
     rest = where_held((input != 0).reshape(-1), count)
     columns: list[Tensor] = []
     for size in reversed(input.shape[1:]):

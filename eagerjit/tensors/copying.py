@@ -9,6 +9,7 @@ import numpy as np
 
 from eagerjit.ops import views
 from eagerjit.ops.index import own_array
+from eagerjit.ops.strided import as_strided
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensors.placement import copied_array
@@ -73,8 +74,6 @@ def _covers(array: Any, memory: Any) -> bool:
 
 def _part(self: Tensor, array: np.ndarray, root: Tensor, whole: Tensor) -> Tensor:
     """The part of a copy of the root's memory that an array is of that memory."""
-    from eagerjit.ops.strided import as_strided
-
     place = (array.ctypes.data - root._data.ctypes.data) // array.itemsize
     before = mode.set_grad_mode(False)
     try:

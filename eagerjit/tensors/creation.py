@@ -10,6 +10,8 @@ import numpy as np
 
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise
+from eagerjit.ops import views
+from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import shape_argument
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression, to_float
 from eagerjit.runtime import dtypes
@@ -83,9 +85,6 @@ def full(
 
 def _filled_body(value: Any, shape: Sizes, dtype: DType) -> Tensor:
     """One value everywhere."""
-    from eagerjit.ops import views
-    from eagerjit.ops.pointwise import as_dtype
-
     return emit(elementwise.cast, views.expand(as_dtype(value, dtype), shape), dtype=dtype)
 
 

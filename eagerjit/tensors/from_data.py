@@ -8,6 +8,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.devices import CPU
+from eagerjit.ops.index import stack
 from eagerjit.recording.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
@@ -79,7 +80,6 @@ def _is_traced(data: Any) -> bool:
 
 def _stacked(data: Any, dtype: DType, sizes: tuple[Any, ...], dim: int) -> Tensor:
     """Nested data with numbers of the trace among it."""
-    from eagerjit.ops.index import stack
     from eagerjit.tensors.creation import full
 
     if type(data) is TracedArray:

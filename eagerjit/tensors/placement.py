@@ -13,12 +13,13 @@ from eagerjit.devices import CPU, Device
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.meta_array import META, NO_DATA, MetaArray, meta_array
 from eagerjit.state import state
+from eagerjit.tensors.fitting import check_fit, fitted
+from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 
 if TYPE_CHECKING:
     from eagerjit.runtime.dtypes import DType
     from eagerjit.runtime.gpu.devices import Device as Gpu
-    from eagerjit.tensors.tensor import Tensor
 
 HOST = -1
 """The host's place among those of devices."""
@@ -135,8 +136,6 @@ def is_nowhere(device: Gpu | None) -> bool:
 
 def tensors_among(arguments: Any) -> Iterator[Tensor]:
     """The tensors among arguments, and in tuples and lists of these."""
-    from eagerjit.tensors.tensor import Tensor
-
     for argument in arguments:
         if isinstance(argument, Tensor):
             yield argument
@@ -196,9 +195,6 @@ def device_filled(shape: Any, value: Any, dtype: DType) -> Tensor:
     """A tensor of one value on the default device, which must be one; None leaves the memory as it is."""
     from eagerjit.runtime.gpu import arrays
     from eagerjit.runtime.gpu.stream import current_stream
-    from eagerjit.tensors.fitting import check_fit, fitted
-    from eagerjit.tensors.tensor import new_tensor
-
     if state.device is NOWHERE:
         if value is not None:
             check_fit(value, dtype)
@@ -266,8 +262,6 @@ def copied_array(array: Array) -> Array:
         return meta_array(array.shape, array.dtype)
     if not isinstance(array, DeviceArray):
         return array.copy()
-    from eagerjit.tensors.tensor import new_tensor
-
     return new_tensor(array).clone()._data  # type: ignore[no-any-return]
 
 
