@@ -22,7 +22,6 @@ from eagerjit.watching.observation import TraceBreak, pause_observation, resume_
 
 if TYPE_CHECKING:
     from eagerjit.autograd.node import GradNode
-    from eagerjit.recording.trace import Tracer
 
 Known = dict[Any, "frozenset[int] | None"]
 OUTPUT = 1
