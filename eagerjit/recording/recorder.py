@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import pytree
-from eagerjit.autograd.node import first_freed
+from eagerjit.autograd.node import GradNode, first_freed
 from eagerjit.compiled.joint import Backward, compile_call
 from eagerjit.compiled.variants import Variant, freed_node
 from eagerjit.compiler.ir import Node
@@ -259,9 +259,7 @@ class Recording:
             "distinct": arrays_among(structure[2][0][2]) is not None,
         }
         compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
-        freed = [(i, freed_node(met.op.name, met.source)) for i, r in enumerate(results[: len(unique)])
-                 if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None
-                 and (met := first_freed(r._node)) is not None]  # fmt: skip
+        freed = list(_freed(results[: len(unique)]))
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape, whole = call.shape if commit else call.shape[2][0], bool(commit) or not call.plain
@@ -280,31 +278,10 @@ class Recording:
             if backward is not None and commit:
                 backward.changes = "Python objects"
             return Variant(
-                executable,
-                structure,
-                shape,
-                n_user,
-                report,
-                guards,
-                structure_now,
-                backward,
-                freed,
-                before,
-                after,
-                rebuild,
-                key,
-                numbers,
-                notes,
-                commit,
-                slots,
-                clocks,
-                kept_calls,
-                inquiries,
-                tracer.lacking,
-                catches,
-                host,
-                apart,
-            )
+                executable, structure, shape, n_user, report, guards, structure_now, backward, freed, before, after,
+                rebuild, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls, inquiries=inquiries,
+                lacking=tracer.lacking, catches=catches, host=host, apart=apart,
+            )  # fmt: skip
 
         return compiled
 
@@ -393,3 +370,13 @@ class Recording:
             tracer.checks.append(Unchanged(value, frozenset()))
         guard_argument(tracer, leaf, value)
         return value
+
+
+def _freed(results: Sequence[Any]) -> Iterator[tuple[int, GradNode]]:
+    """Which results have a history whose values a walk backwards has freed, with nodes that say so."""
+    for position, result in enumerate(results):
+        if not isinstance(result, Tensor) or type(result._data) is not Node or result._node is None:
+            continue
+        met = first_freed(result._node)
+        if met is not None:
+            yield position, freed_node(met.op.name, met.source)
