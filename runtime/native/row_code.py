@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
-from eagerjit.runtime.native.vector_code import Vectors, count, local_variable
+from eagerjit.runtime.native.vector_code import Vectors, count, local_variable, loop
 
 _ARGUMENTS = "i64", "ptr", "ptr", "ptr", "i64", "ptr", "i64"
 
@@ -21,26 +21,16 @@ def add_scaled_rows(code: ExpressionTranslator, node: ast.Call) -> Value:
     row = Vectors(code, "float", LANES) if item == 4 else Vectors(code, "double", LANES // 2)
     last = None if given[-1].constant == row.lanes else _Masked(row, used)
     totals = [local_variable(code, row.type, "zeroinitializer") for _ in range(vectors)]
-    counter = local_variable(code, "i64", "0")
-    again, body, done = code.label(), code.label(), code.label()
-    code.jump(again)
-    code.place(again)
-    at = code.emit("i64", f"load i64, ptr {counter}").text
-    code.branch(code.emit("i1", f"icmp slt i64 {at}, {entries}"), body, done)
-    code.place(body)
-    place = code.emit("ptr", f"getelementptr i64, ptr {places}, i64 {at}").text
-    number = code.emit("i64", f"load i64, ptr {place}, align 8").text
-    bytes_ = code.emit("i64", f"mul i64 {number}, {step}").text
-    line = code.emit("ptr", f"getelementptr i8, ptr {x}, i64 {bytes_}").text
-    weight = row.number(code.emit("ptr", f"getelementptr {row.scalar}, ptr {weights}, i64 {at}").text)
-    each = [(total, last if last and v == vectors - 1 else row, v) for v, total in enumerate(totals)]
-    for total, part, v in each:
-        value = part.load(row.beside(line, v))
-        row.hold(row.sum(weight, value, row.held(total)), total)
-    following = code.emit("i64", f"add i64 {at}, 1").text
-    code.lines.append(f"  store i64 {following}, ptr {counter}")
-    code.jump(again)
-    code.place(done)
+    with loop(code, entries) as at:
+        place = code.emit("ptr", f"getelementptr i64, ptr {places}, i64 {at}").text
+        number = code.emit("i64", f"load i64, ptr {place}, align 8").text
+        bytes_ = code.emit("i64", f"mul i64 {number}, {step}").text
+        line = code.emit("ptr", f"getelementptr i8, ptr {x}, i64 {bytes_}").text
+        weight = row.number(code.emit("ptr", f"getelementptr {row.scalar}, ptr {weights}, i64 {at}").text)
+        each = [(total, last if last and v == vectors - 1 else row, v) for v, total in enumerate(totals)]
+        for total, part, v in each:
+            value = part.load(row.beside(line, v))
+            row.hold(row.sum(weight, value, row.held(total)), total)
     for total, part, v in each:
         part.store(row.held(total), row.beside(out, v))
     return Value("void", "")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
-from eagerjit.runtime.native.vector_code import Vectors, count, local_variable, row_of
+from eagerjit.runtime.native.vector_code import Vectors, count, local_variable, loop, row_of
 
 
 def multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
@@ -70,26 +70,16 @@ def _tile(
     from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 
     line = Vectors(code, "float", LANES)
-    counter = local_variable(code, "i64", "0")
     starts = [row_of(code, c, c_row, r) for r in range(TILE_ROWS)]
     places = [[line.beside(start, v) for v in range(vectors)] for start in starts]
     sums = [[local_variable(code, line.type, _if(adds, line, place)) for place in row] for row in places]
-    again, body, done = code.label(), code.label(), code.label()
-    code.jump(again)
-    code.place(again)
-    at = code.emit("i64", f"load i64, ptr {counter}").text
-    code.branch(code.emit("i1", f"icmp slt i64 {at}, {k}"), body, done)
-    code.place(body)
-    run, numbers = operands(at)
-    right = [line.load(line.beside(run, v)) for v in range(vectors)]
-    for r in range(TILE_ROWS):
-        left = line.number(numbers[r])
-        for factor, total in zip(right, sums[r], strict=True):
-            line.hold(line.sum(left, factor, line.held(total)), total)
-    following = code.emit("i64", f"add i64 {at}, 1").text
-    code.lines.append(f"  store i64 {following}, ptr {counter}")
-    code.jump(again)
-    code.place(done)
+    with loop(code, k) as at:
+        run, numbers = operands(at)
+        right = [line.load(line.beside(run, v)) for v in range(vectors)]
+        for r in range(TILE_ROWS):
+            left = line.number(numbers[r])
+            for factor, total in zip(right, sums[r], strict=True):
+                line.hold(line.sum(left, factor, line.held(total)), total)
     for totals, row in zip(sums, places, strict=True):
         for total, place in zip(totals, row, strict=True):
             line.store(line.held(total), place)

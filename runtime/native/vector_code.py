@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from eagerjit.runtime.native.expressions import ExpressionTranslator
 
@@ -25,6 +27,23 @@ def row_of(code: ExpressionTranslator, matrix: str, row: str, number: int, kind:
     """The address of a row of a matrix."""
     before = code.emit("i64", f"mul i64 {row}, {number}").text
     return code.emit("ptr", f"getelementptr {kind}, ptr {matrix}, i64 {before}").text
+
+
+@contextmanager
+def loop(code: ExpressionTranslator, count: str) -> Iterator[str]:
+    """What is emitted within the block runs for every index below a number; gives the index."""
+    counter = local_variable(code, "i64", "0")
+    again, body, done = code.label(), code.label(), code.label()
+    code.jump(again)
+    code.place(again)
+    at = code.emit("i64", f"load i64, ptr {counter}").text
+    code.branch(code.emit("i1", f"icmp slt i64 {at}, {count}"), body, done)
+    code.place(body)
+    yield at
+    following = code.emit("i64", f"add i64 {at}, 1").text
+    code.lines.append(f"  store i64 {following}, ptr {counter}")
+    code.jump(again)
+    code.place(done)
 
 
 class Vectors:
