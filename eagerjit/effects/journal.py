@@ -91,6 +91,7 @@ class Journal(Ages, Reads):
         self.kinds_read: dict[int, Any] = {}
         self.cells_read: dict[int, Any] = {}
         self.called: dict[int, FunctionType] = {}
+        self.partials: dict[int, Any] = {}
         self.imported: dict[str, ModuleType] = {}
         self.not_global: dict[tuple[int, str], tuple[str, dict[str, Any], dict[str, Any]]] = {}
         self.inherited: dict[tuple[int, str], Any] = {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.guards.epochs import Table
-from eagerjit.recording.arrays import LARGE, TracedArray
+from eagerjit.recording.arrays import LARGE
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
@@ -171,17 +171,6 @@ def _holds_sets(value: Any) -> bool:
     if kind is dict:
         return any(map(_holds_sets, (*value, *value.values())))
     return kind in (set, frozenset) or (kind in (list, tuple) and any(map(_holds_sets, value)))
-
-
-def unchanged_partials(function: Any) -> list[Callable[[], bool]]:
-    """Guards for what partials keep for arguments by name, and for containers among the others: both may be changed."""
-    out: list[Callable[[], bool]] = []
-    while type(function) is functools.partial:
-        out += [Unchanged(function.keywords, frozenset())] if function.keywords else []
-        traced = any(type(a) is TracedArray for a in function.args)  # it was made for this call
-        out += [Unchanged(function.args, frozenset())] if holds_containers(function.args) and not traced else []
-        function = function.func
-    return out
 
 
 def contents(

@@ -24,6 +24,7 @@ from eagerjit.guards.comparing import (
     needs_guard,
     unchanged,
 )
+from eagerjit.guards.definitions import guard_definitions
 from eagerjit.guards.lookup_guards import guard_builtins, guard_kinds, guard_library
 from eagerjit.guards.value_guards import guard_method, guard_value
 from eagerjit.recording.trace import Tracer
@@ -232,7 +233,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
     watched: set[tuple[int, bool]] = set()
     covered: set[tuple[int, Any]] = set()
-    python += _definitions(tracer, surroundings, journal)
+    python += guard_definitions(tracer, journal, surroundings.functions.values())
     for kind, container, name, attributes, use in chain(surroundings.reads, _others(journal, covered)):
         base = _BASES[kind](container, name)
         slot = (container, name, "item") if kind == "global" else (container, "contents", "cell")
@@ -341,23 +342,6 @@ def _handed_over(journal: Journal, changed: frozenset[int]) -> Iterator[Callable
         if not journal.is_fresh(value) and id(value) not in journal.paths:
             slots = journal.changing() if isinstance(value, dict) and journal.is_read_whole(value) else ()
             yield unchanged(value, changed, {key for holder, key in slots if holder == id(value)})
-
-
-def _definitions(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> list[Callable[[], bool]]:
-    """Guards for the code and the default arguments of functions that ran."""
-    python: list[Callable[[], bool]] = []
-    for function in surroundings.functions.values():
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            value = getattr(function, name)
-            if value is None:
-                continue
-            holder, leaf = tracer.new_leaf(), tracer.new_leaf()
-            tracer.load(holder, Op.LOAD_OBJECT, tracer.object(function))
-            tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
-            tracer.guard_object(leaf, Op.IS, value)
-            if isinstance(value, dict) or holds_containers(value):
-                python.append(Unchanged(value, journal.changing()))
-    return python
 
 
 def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:

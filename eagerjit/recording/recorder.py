@@ -24,7 +24,8 @@ from eagerjit.effects.modes_left import modes_kept
 from eagerjit.effects.unseen import open_unseen
 from eagerjit.effects.world import Heard, Inquiry, Rehearsed
 from eagerjit.effects.world_recording import answers_of
-from eagerjit.guards.comparing import Hooks, Unchanged, has_state, unchanged_partials
+from eagerjit.guards.comparing import Hooks, Unchanged, has_state
+from eagerjit.guards.definitions import note_partials
 from eagerjit.guards.structures import Structure, structure_of
 from eagerjit.guards.surroundings import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.guards.unread import unread
@@ -182,7 +183,8 @@ class Recording:
         tracer.numbers_vary = varying.functions
         observer = Observer(tracer, self.stored, varying)
         journal = tracer.journal = observer.journal
-        journal.checks += tracer.checks + unchanged_partials(self.function)
+        journal.checks += tracer.checks
+        note_partials(journal, self.function)
         journal.paths = paths_of(call)
         journal.world.open(*world)
         open_unseen(journal, varying)

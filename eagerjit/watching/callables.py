@@ -31,7 +31,7 @@ from eagerjit.effects.deferred import PutOff, write_later
 from eagerjit.effects.lru_caches import Remembering
 from eagerjit.effects.world import is_watched
 from eagerjit.effects.world_calls import only_looks, takes_items
-from eagerjit.guards.comparing import has_attributes, has_own_attributes, unchanged_partials
+from eagerjit.guards.comparing import has_attributes, has_own_attributes
 from eagerjit.recording import exact_sums, numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
@@ -136,7 +136,7 @@ class Calls(PutOff, LibraryCalls):
     def _judged(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         """What is to be called instead of a callable that is no question, None for itself."""
         while type(function) is functools.partial:
-            self.journal.checks += unchanged_partials(function)
+            self.journal.partials[id(function)] = function
             args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
             function = function.func
         if hasattr(type(function), "_jit_state"):
@@ -314,6 +314,8 @@ class Calls(PutOff, LibraryCalls):
             key = args[0] if args and name in ("get", "__getitem__", "__contains__") else None
             self.compare(key, owner)
             journal.note_read(owner, key if type(key) in (str, int, bool) else None)
+        if name in ("__getattribute__", "__getattr__") and args and isinstance(args[0], str):
+            note_attribute(journal, owner, args[0])
         if name in ("__setattr__", "__delattr__") and args:
             self._own_attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
             return None

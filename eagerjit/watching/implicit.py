@@ -28,6 +28,9 @@ def note_attribute(journal: Journal, owner: Any, name: str, use: tuple[tuple[str
     journal.note_read(owner, name)
     journal.objects_read[id(owner), name] = owner
     journal.uses.setdefault((id(owner), name), {})[use] = None
+    descriptor, parts = lookup.computed_by_library(owner, name)
+    for part in parts:
+        note_attribute(journal, descriptor, part)
     if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
         return
     for base in type(owner).__mro__:  # a method or property is its class's, unless the object gets one of its own

@@ -9,6 +9,7 @@ import heapq
 import itertools
 import operator
 import sys
+import typing
 from collections.abc import Callable, Iterable
 from types import (
     BuiltinFunctionType,
@@ -26,10 +27,11 @@ from eagerjit.guards.comparing import has_own_attributes, has_state, is_plain, s
 from eagerjit.guards.reads import KEYS
 from eagerjit.recording.tensor_attributes import note_asked
 from eagerjit.runtime.source import is_library
+from eagerjit.watching import lookup
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.observation import is_internal
-from eagerjit.watching.slots import look
+from eagerjit.watching.slots import ABSENT, look
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
                   itertools.filterfalse)  # fmt: skip
@@ -154,6 +156,10 @@ class LibraryCalls:
         for asked in args[1] if isinstance(args[1], tuple) else args[1:]:
             if isinstance(asked, abc.ABCMeta) and has_own_attributes(asked) and isinstance(kind, type):
                 self.journal.checks.append(functools.partial(_is_subclass, kind, asked, issubclass(kind, asked)))
+                of_object = kind is not args[0] and has_own_attributes(args[0]) and not self.journal.is_fresh(args[0])
+                if of_object and getattr(asked, "_is_protocol", False):
+                    before = _members(args[0], asked)
+                    self.journal.checks.append(functools.partial(_has_members, args[0], asked, before))
 
     def _note_attributes_got(self, getter: Any, args: tuple[Any, ...]) -> None:
         """An `attrgetter` reads attributes by paths."""
@@ -216,6 +222,18 @@ def _is_plain_answer(answer: Any) -> bool:
 
 def _is_subclass(kind: type, asked: type, before: bool) -> bool:
     return issubclass(kind, asked) is before
+
+
+def _members(value: Any, protocol: Any) -> list[Any]:
+    """What a protocol looks at of an object: where it has each of its names, and whether that holds anything."""
+    names = sorted(typing._get_protocol_attrs(protocol))  # type: ignore[attr-defined]
+    held = [lookup.own(value, name) for name in names]
+    return [(h is ABSENT, h is None, lookup.inherited(value, name)) for h, name in zip(held, names, strict=True)]
+
+
+def _has_members(value: Any, protocol: Any, before: list[Any]) -> bool:
+    now = _members(value, protocol)
+    return len(now) == len(before) and all(map(operator.is_, itertools.chain(*now), itertools.chain(*before)))
 
 
 def registries(function: Any) -> list[Any]:

@@ -9,6 +9,12 @@ from typing import Any
 from eagerjit.runtime.source import is_library
 from eagerjit.watching.slots import ABSENT
 
+_READ_BY: dict[type, tuple[str, ...]] = {
+    functools.partialmethod: ("func", "args", "keywords"),
+    functools.singledispatchmethod: ("func", "dispatcher"),
+    functools.cached_property: ("func",),
+}
+
 
 def own(owner: Any, name: str) -> Any:
     """What an object (or a class and its bases) holds under a name in dictionaries of its own."""
@@ -49,6 +55,15 @@ def by_builtin(owner: Any, name: str) -> Any:
 def is_cached_later(owner: Any, name: str) -> bool:
     """Whether reading an attribute will keep what a function gives, as `functools.cached_property` does."""
     return isinstance(inherited(owner, name), functools.cached_property) and own(owner, name) is ABSENT
+
+
+def computed_by_library(owner: Any, name: str) -> tuple[Any, tuple[str, ...]]:
+    """The descriptor of Python's library that computes an attribute, and which attributes of its own it reads."""
+    in_class = isinstance(owner, type)
+    if not in_class and own(owner, name) is not ABSENT:
+        return None, ()
+    found = own(owner, name) if in_class else inherited(owner, name)
+    return found, _READ_BY.get(type(found), ())
 
 
 def assigns(owner: Any, name: str) -> bool:

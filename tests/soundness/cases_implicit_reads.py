@@ -17,6 +17,7 @@ import operator
 import sys
 import threading
 import types
+import typing
 import unittest.mock
 import warnings
 import weakref
@@ -884,3 +885,111 @@ def a_class_made_inside_whose_methods_know_tensors(jit):
     f = jit(f)
     for _ in range(3):
         yield f(numbers())
+
+
+@case(versions=7)
+def what_partials_keep_is_replaced(jit):
+    scaled = functools.partial(lambda x, k=1.0, b=0.0: x * k + b)
+
+    @jit
+    def f(x):
+        return scaled(x)
+
+    g = jit(functools.partial(scaled, b=1.0))
+    for keywords in ({}, {"k": 3.0}, {"k": 3}, {"b": 2.0}):
+        scaled.__setstate__((scaled.func, (), keywords, {}))
+        yield f(torch.ones(2)), g(torch.ones(2))
+    scaled.keywords["b"] = 5.0
+    f(torch.ones(2))
+    scaled.__setstate__((lambda x, k: x - k, (), {"k": 3.0}, {}))
+    f(torch.ones(2))
+
+
+@case(versions=5)
+def what_methods_of_functools_keep_is_replaced(jit):
+    class Layer:
+        def scaled(self, x, k=1.0):
+            return x * k
+
+        twice = functools.partialmethod(scaled, k=2.0)
+
+        @functools.singledispatchmethod
+        def rate(self, of):
+            return 0.5
+
+        @functools.cached_property
+        def bias(self):
+            return 1.0
+
+    @jit
+    def f(x):
+        layer = Layer()
+        return layer.twice(x) * layer.rate(2.0) + layer.bias
+
+    kept = vars(Layer)
+    for change in (
+        lambda: None,
+        lambda: kept["twice"].keywords.update(k=3.0),
+        lambda: setattr(kept["twice"], "func", lambda self, x, k: x - k),
+        lambda: setattr(kept["rate"], "dispatcher", functools.singledispatch(lambda self, of=0.0: 7.0)),
+        lambda: setattr(kept["bias"], "func", lambda self: 4.0),
+    ):
+        change()
+        yield f(torch.ones(2)), f(torch.ones(2))
+
+
+@case(versions=10)
+def attributes_got_past_what_a_class_says(jit):
+    class Settings:
+        rate = 2.0
+
+        def __init__(self):
+            self.scale, self.asked = 3.0, 0
+
+        def __getattribute__(self, name):
+            if name == "scale":
+                object.__setattr__(self, "asked", object.__getattribute__(self, "asked") + 1)
+            return super().__getattribute__(name)
+
+    settings, plain = Settings(), types.SimpleNamespace(scale=2.0)
+
+    @jit
+    def counted(x):
+        return x * settings.scale
+
+    @jit
+    def past(x):
+        return x * object.__getattribute__(plain, "scale") + type.__getattribute__(Settings, "rate")
+
+    for _ in range(3):
+        yield counted(torch.ones(2)), past(torch.ones(2)), settings.asked
+    settings.scale = plain.scale = 5.0
+    yield counted(torch.ones(2)), past(torch.ones(2)), settings.asked
+    Settings.rate = 1.0
+    yield past(torch.ones(2))
+
+
+@case(versions=4)
+def an_object_comes_to_follow_a_protocol(jit):
+    @typing.runtime_checkable
+    class Scales(typing.Protocol):
+        def scale(self): ...
+
+    class Layer:
+        pass
+
+    layer = Layer()
+
+    @jit
+    def f(x):
+        return x * 2 if isinstance(layer, Scales) else x * 3
+
+    for change in (
+        lambda: None,
+        lambda: setattr(Layer, "scale", lambda self: 1.0),
+        lambda: delattr(Layer, "scale"),
+        lambda: setattr(layer, "scale", len),
+        lambda: setattr(layer, "scale", None),
+    ):
+        change()
+        yield f(torch.ones(2)), f(torch.ones(2))
