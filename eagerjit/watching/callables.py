@@ -250,6 +250,7 @@ class Calls(PutOff, LibraryCalls):
             if name in ("get", "getenv", "__contains__", "__getitem__", "copy", "keys", "items", "values"):
                 return None
         if module.startswith("eagerjit"):
+            self._note_own_gradient(owner, name)
             if hasattr(type(owner), "notes_changes") and name in CHANGING[dict]:
                 return self.builtin_method(name, owner, args[1:], kwargs, source)
             if name in ("__setattr__", "__delattr__") and len(args) > 1 and not isinstance(owner, Tensor):

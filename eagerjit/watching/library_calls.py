@@ -21,6 +21,7 @@ from types import (
 )
 from typing import Any
 
+from eagerjit.autograd.function import Function
 from eagerjit.effects.journal import Journal
 from eagerjit.effects.lru_caches import Remembering
 from eagerjit.guards.comparing import has_own_attributes, has_state, is_plain, stateful_in
@@ -117,6 +118,7 @@ def calls_back(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], jud
     return given
 
 
+_PARTS_OF_FUNCTIONS = ("forward", "setup_context", "backward", "vmap", "generate_vmap_rule")
 _NOT_READING = frozenset(("isinstance", "issubclass", "type", "id", "hasattr", "getattr", "setattr", "callable"))
 _ADDING = frozenset("append insert add appendleft setdefault discard remove pop index count get __setitem__".split())
 _WHOLE = frozenset(("dict", "str", "repr", "format", "ascii", "map", "filter"))
@@ -160,6 +162,12 @@ class LibraryCalls:
                 if of_object and getattr(asked, "_is_protocol", False):
                     before = _members(args[0], asked)
                     self.journal.checks.append(functools.partial(_has_members, args[0], asked, before))
+
+    def _note_own_gradient(self, owner: Any, name: str) -> None:
+        """A `Function` is applied: its class holds what computes results and gradients, without a first argument."""
+        if name == "apply" and isinstance(owner, type) and issubclass(owner, Function):
+            for part in _PARTS_OF_FUNCTIONS:
+                note_attribute(self.journal, owner, part)
 
     def _note_attributes_got(self, getter: Any, args: tuple[Any, ...]) -> None:
         """An `attrgetter` reads attributes by paths."""

@@ -549,3 +549,34 @@ def a_checkpoint_draws_other_numbers_again(jit):
         loss = f(torch.ones(4), p)
         loss.backward()
         yield loss, w.grad, torch.rand(1)
+
+
+@case(versions=4)
+def the_methods_of_a_function_are_replaced(jit):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    @jit
+    def f(x):
+        return Twice.apply(x)
+
+    for change in (
+        lambda: None,
+        lambda: setattr(Twice, "backward", staticmethod(lambda ctx, grad: grad * 5)),
+        lambda: setattr(Twice, "forward", staticmethod(lambda ctx, value: value * 3)),
+        lambda: [
+            setattr(Twice, "forward", staticmethod(lambda value: value * 7)),
+            setattr(Twice, "setup_context", staticmethod(lambda ctx, inputs, output: None)),
+        ],
+    ):
+        change()
+        for _ in range(2):
+            x = torch.ones(2, requires_grad=True)
+            f(x).sum().backward()
+            yield x.grad
