@@ -210,7 +210,8 @@ class LibraryCalls:
         """What is called in place of a function that, without arguments, can only tell how something is set."""
         name = getattr(function, "__name__", "")
         frames = module_of(function) in ("inspect", "traceback")  # they look at their callers
-        if args or kwargs or isinstance(function, type) or name in _TOLD_OTHERWISE or frames:
+        watched = isinstance(function, FunctionType) and not is_internal(function.__code__)
+        if args or kwargs or isinstance(function, type) or name in _TOLD_OTHERWISE or frames or watched:
             return None
         return functools.partial(self._told, function)
 

@@ -45,3 +45,33 @@ def samples_drawn_at_random(jit):
 
     for _ in range(4):
         yield f(torch.arange(5.0)), torch.rand(1)
+
+
+@case
+def attributes_of_samplers_replaced(jit):
+    in_order, drawn = data.SequentialSampler(range(3)), data.RandomSampler(range(3))
+    weighted, some = data.WeightedRandomSampler([0.1, 0.9, 0.5], 4), data.SubsetRandomSampler([1, 3])
+    parts, batches = data.DistributedSampler(range(6), 2, 0), data.BatchSampler(in_order, 2, False)
+    samplers = (in_order, drawn, weighted, some, parts)
+    f = jit(lambda x: ([x * i for s in samplers for i in s], [x * i for b in batches for i in b], len(batches)))
+
+    def set_weight():
+        weighted.weights[0] = 5.0
+
+    for change in (
+        lambda: None,
+        lambda: setattr(in_order, "data_source", range(5)),
+        lambda: setattr(batches, "batch_size", 3),
+        lambda: setattr(batches, "drop_last", True),
+        lambda: setattr(batches, "sampler", data.SequentialSampler(range(4))),
+        lambda: setattr(drawn, "replacement", True),
+        set_weight,
+        lambda: setattr(weighted, "num_samples", 2),
+        lambda: some.indices.append(2),
+        lambda: parts.set_epoch(1),
+        lambda: setattr(parts, "shuffle", False),
+        lambda: setattr(drawn, "generator", torch.Generator().manual_seed(3)),
+    ):
+        change()
+        for _ in range(2):
+            yield f(torch.ones(1)), torch.rand(1)
