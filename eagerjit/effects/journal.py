@@ -92,6 +92,7 @@ class Journal(Ages, Reads):
         self.cells_read: dict[int, Any] = {}
         self.called: dict[int, FunctionType] = {}
         self.partials: dict[int, Any] = {}
+        self.entered: dict[int, tuple[Any, dict[str, Any]]] = {}  # contexts of the library, and how they were made
         self.imported: dict[str, ModuleType] = {}
         self.not_global: dict[tuple[int, str], tuple[str, dict[str, Any], dict[str, Any]]] = {}
         self.inherited: dict[tuple[int, str], Any] = {}

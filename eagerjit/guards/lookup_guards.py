@@ -70,6 +70,20 @@ def guard_library(tracer: Tracer, journal: Journal, changing: Set[tuple[int, Any
         tables.guard_item(sys.modules, name, module)
 
 
+def guard_contexts(tracer: Tracer, journal: Journal) -> None:
+    """Guard how contexts of the library were made that code from outside has entered."""
+    for context, settings in journal.entered.values():
+        if journal.is_fresh(context):
+            continue
+        holder = tracer.new_leaf()
+        tracer.load(holder, Op.LOAD_OBJECT, tracer.object(context))
+        for name, value in settings.items():
+            if vars(context).get(name) is value:  # nothing that entering it has left there
+                leaf = tracer.new_leaf()
+                tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
+                tracer.guard_object(leaf, Op.IS, value)
+
+
 def guard_builtins(tracer: Tracer, journal: Journal) -> None:
     """Guard names that globals did not have when code read them, the builtins that it found instead, and special
     methods that classes did not have."""

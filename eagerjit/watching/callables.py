@@ -235,6 +235,7 @@ class Calls(PutOff, LibraryCalls):
         if not is_library(function.__code__.co_filename):
             self.journal.called[id(function)] = function
             return None
+        self._note_decorating(function)
         if switches_mode(function):
             return None
         owner, name, module = args[0] if args else None, function.__name__, module_of(function)

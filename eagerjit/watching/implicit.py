@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.effects.journal import Journal
-from eagerjit.guards.comparing import has_own_attributes, is_plain
+from eagerjit.guards.comparing import MUTABLE, has_own_attributes, has_state, is_library_name, is_plain
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.recording.varying import Varying
@@ -45,6 +45,15 @@ def note_inherited(journal: Journal, kind: type, base: type, name: str) -> None:
     first = next(b for b in kind.__mro__ if name in vars(b))
     holder = kind if first is base and has_own_attributes(base) else base
     journal.classes_read[id(holder), name] = holder
+
+
+def note_entered(journal: Journal, context: Any) -> None:
+    """A context is about to be entered: those of the library read how they were made."""
+    module = type(context).__module__
+    journal.catches |= not is_library_name(module) or module == "contextlib"
+    if module.startswith("eagerjit") and not (has_state(context) or has_own_attributes(context)):
+        settings = {n: v for n, v in getattr(context, "__dict__", {}).items() if not isinstance(v, MUTABLE)}
+        journal.entered.setdefault(id(context), (context, settings))
 
 
 class Implicit:

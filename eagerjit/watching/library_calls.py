@@ -30,7 +30,7 @@ from eagerjit.recording.tensor_attributes import note_asked
 from eagerjit.runtime.source import is_library
 from eagerjit.watching import lookup
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.implicit import note_attribute
+from eagerjit.watching.implicit import note_attribute, note_entered
 from eagerjit.watching.observation import is_internal
 from eagerjit.watching.slots import ABSENT, look
 
@@ -162,6 +162,13 @@ class LibraryCalls:
                 if of_object and getattr(asked, "_is_protocol", False):
                     before = _members(args[0], asked)
                     self.journal.checks.append(functools.partial(_has_members, args[0], asked, before))
+
+    def _note_decorating(self, function: FunctionType) -> None:
+        """A function of the library may enter the context that it was decorated with."""
+        for cell in function.__closure__ or () if hasattr(function, "__wrapped__") else ():
+            kept = look(cell, "contents", "cell")
+            if hasattr(type(kept), "__enter__"):
+                note_entered(self.journal, kept)
 
     def _note_own_gradient(self, owner: Any, name: str) -> None:
         """A `Function` is applied: its class holds what computes results and gradients, without a first argument."""

@@ -32,7 +32,7 @@ from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import accesses, catches, chain_from, stored_names, use_of_result
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.containers import CHANGING, CONTAINERS
-from eagerjit.watching.implicit import Implicit, note_attribute
+from eagerjit.watching.implicit import Implicit, note_attribute, note_entered
 from eagerjit.watching.instructions import handlers, may_change
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.watching.slots import ABSENT, is_key, look, position
@@ -371,8 +371,8 @@ class Observer(Implicit, Imports):
             frames.replace(frame, depth, instead)
 
     def enter(self, frame: FrameType, _: None) -> None:
-        kind = type(frames.stack(frame, 1)[0])
-        self.journal.catches |= not is_library_name(kind.__module__) or kind.__module__ == "contextlib"
+        kind = type(owner := frames.stack(frame, 1)[0])
+        note_entered(self.journal, owner)
         if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame), NotYet))
 

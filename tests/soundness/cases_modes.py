@@ -157,3 +157,40 @@ def parametrizations_left_cached(jit):
     yield f(torch.ones(2, 3)), model.weight is model.weight
     context.__exit__(None, None, None)
     yield f.__name__, model.weight is model.weight
+
+
+@case(versions=10)
+def contexts_made_otherwise(jit):
+    cast, off = torch.autocast("cpu", dtype=torch.bfloat16, enabled=False), torch.no_grad()
+    inference = torch.inference_mode()
+
+    @cast
+    def product(x):
+        return x @ x
+
+    @inference
+    def doubled(x):
+        return x * 2
+
+    @jit
+    def f(x):
+        with cast:
+            y = x @ x
+        with off:
+            return y, x * 3
+
+    @jit
+    def g(x):
+        return product(x), doubled(x)
+
+    for change in (
+        lambda: None,
+        lambda: setattr(cast, "_enabled", True),
+        lambda: setattr(cast, "fast_dtype", torch.float16),
+        lambda: setattr(off, "enabled", True),
+        lambda: setattr(inference, "enabled", False),
+    ):
+        change()
+        for _ in range(2):
+            x = torch.ones(2, 2, requires_grad=True)
+            yield f(x), g(x), g(x)[1].is_inference()
