@@ -41,7 +41,7 @@ def is_traced(value: Any) -> bool:
 def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     """Tensors that results view and that are no results: what several view, so that a write to one reaches the others.
 
-    And those whose views compiled code computes apart from them, see `_Related`.
+    And those whose views compiled code computes apart from them, see `_Related`, or whose writes count for themselves.
     """
     found: dict[int, Tensor] = {}
     views: dict[int, int] = {}
@@ -53,7 +53,8 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
         base, _ = _base(tracer, result, known)
         if base is not result and is_traced(base) and id(base) not in known:
             found[id(base)] = base
-            views[id(base)] = views.get(id(base), 0) + (2 if _is_copied(tracer, result, base) else 1)
+            apart = tracer.is_silent(base) or _is_copied(tracer, result, base)
+            views[id(base)] = views.get(id(base), 0) + (2 if apart else 1)
     return [t for t in found.values() if views[id(t)] > 1]
 
 
@@ -92,6 +93,8 @@ def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
             outside = tracer.slots.get(leaf, base) if source is None else None
             found, measured = _origins(tracer, steps, results)
             out.append(_Related(index, source, leaf, outside, steps, found, measured, copied))
+        elif tracer.is_silent(result):
+            out.append(_Apart(index))
         elif result._storage is not None and result._storage.version:
             out.append(_Written(index, result._storage.version))
     # A base has the versions of its writes before it shares them.
@@ -150,6 +153,16 @@ class _Written:
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
         storage_of(flat[self.index]).version = self.version
+
+
+@dataclass
+class _Apart:
+    """A result that shows the memory of another tensor (`x.data`) and does not share its count of writes."""
+
+    index: int
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        flat[self.index]._storage = None
 
 
 @dataclass

@@ -574,3 +574,20 @@ def an_argument_is_the_tensor_of_an_attribute_that_is_added_to(jit):
     for x in ("total", torch.ones(3), torch.zeros(3), "total", torch.full((3,), 5.0), "total"):
         f(holder.total if isinstance(x, str) else x)
         yield holder
+
+
+@case
+def returned_data_counts_its_own_writes(jit):
+    w = torch.nn.Parameter(torch.arange(3.0))
+    f = jit(lambda x: (w.data, (w * w * x).sum()))
+    g = jit(lambda x: (w.data[1:], (x * 2).data))
+    h = jit(lambda x: [shown := w.data, shown[:2], shown[1:]])
+    for written in (lambda x: f(x)[0], lambda x: g(x)[0], lambda x: g(x)[1], lambda x: h(x)[1]):
+        for _ in range(2):
+            before, loss, shown = w._version, f(torch.ones(3))[1], written(torch.ones(3))
+            shown.add_(1)
+            loss.backward()
+            yield shown, shown._version, w, w._version - before, w.grad
+    first, second, third = h(torch.ones(3))
+    second.mul_(2)
+    yield first._version, third._version, first, third
