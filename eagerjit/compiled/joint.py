@@ -12,6 +12,7 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.node import first_freed
 from eagerjit.autograd.saved import Saved, operations
 from eagerjit.compiled.compilation import Report, describe, executable_of, simplified
+from eagerjit.compiled.late_reads import LateReads
 from eagerjit.compiled.visits import Visit, visit_of
 from eagerjit.compiled.walks import Summary, Walk, cotangent, leaves_with_gradients, own, walk
 from eagerjit.compiler.ir import Graph, Node, ancestors
@@ -56,6 +57,7 @@ class Part:
                 those of the plain call
     saved       values that the plain call's gradient refuses to find overwritten
     visit       the operations that the walk goes through; of gradients of calls None
+    late        what code of the program's has read that runs with the gradient, if there is any
     """
 
     targets: list[Hashable]
@@ -64,7 +66,12 @@ class Part:
     cut: Callable[[tuple[Hashable, ...]], Cut]
     saved: list[Saved]
     visit: Visit | None = None
+    late: LateReads | None = None
     onto: dict[tuple[Hashable, ...], Cut] = field(default_factory=dict)
+
+    def holds(self) -> bool:
+        """Whether it is the gradient still: a walk may come to it when what its code reads has changed."""
+        return self.late is None or self.late.hold()
 
     def totals(
         self,
@@ -363,7 +370,7 @@ class _Joint:
                 raise RuntimeError(f"{trace.graph.name}: this gradient needs values that the call has overwritten")
             return Cut(found, positions, self.where)
 
-        return Part(summary.targets, summary.repeated, cut(()), cut, summary.saved)
+        return Part(summary.targets, summary.repeated, cut(()), cut, summary.saved, late=summary.late)
 
 
 def _unused_checks(graph: Graph) -> list[Node]:

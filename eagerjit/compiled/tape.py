@@ -20,7 +20,7 @@ from eagerjit.autograd.stale import stale_value
 from eagerjit.compiled.joint import Backward, Part, compile_part
 from eagerjit.compiled.second_gradients import Twice, hidden_values
 from eagerjit.compiled.visits import Numbers, Visit, visit_of
-from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
+from eagerjit.compiled.walks import cotangent, leaves_with_gradients, total, walk
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state, untraced
@@ -113,9 +113,15 @@ class CallOp(Compiled):
                 raise stale_value(node, backward.leaves.index(leaf), tensor, version)
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
-        """The gradients of these results for these leaves, compiled when first asked for."""
+        """The gradients of these results for these leaves, compiled when first asked for.
+
+        And again where code in them reads something else by now, and the call cannot be made again instead.
+        """
         backward = self.differentiable
         found = backward.parts.get((present, wanted))
+        if found is not None and not (self.repeatable or found.holds()):
+            backward.twice.clear()
+            found = None
         if found is None:
             with backward.record(self.arguments) as (tracer, results):
                 roots = [results[i] for i in backward.roots]
@@ -157,12 +163,15 @@ class CallOp(Compiled):
     ) -> Any:
         """Run the compiled gradient; one that is to be differentiated in turn goes on the tape as a node."""
         if state.tracer is not None:
-            return self._traced(node, grads, needs, known)
+            return self._by_operations(node, grads, needs, known, mode.grad_mode())
         present, wanted = _present(grads), self.wanted(needs)
         part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
         assert part.visit is not None
         if any(freed & part.visit.reached for freed in self.freed):
             raise engine.used_up(node)
+        if not part.holds():
+            self.last = None
+            return self._by_operations(node, grads, needs, known, create_graph)
         self.last = part.visit
         starts = dict(zip(self.keys, known, strict=True))
         begun = {key: starts[key] for key in part.repeated if starts[key] is not None}
@@ -208,17 +217,22 @@ class CallOp(Compiled):
             found = self.differentiable.twice[key] = Twice(self.differentiable, self.arguments, *key)
         return found
 
-    def _traced(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any]) -> Any:
-        """The gradient as part of a trace: the plain call's operations."""
-        backward = self.differentiable
-        roots = _results_again(backward, self.arguments)
+    def _by_operations(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
+        """The gradient by the plain call's operations: as part of a trace, or where code in it reads something else."""
+        roots = _results_again(self.differentiable, self.arguments)
         present = _present(grads)
         targets = list(node.inputs or ())
         needed = list(itertools.compress(targets, needs))
-        found = engine.run([roots[i] for i in present], [grads[i] for i in present], needed, True, mode.grad_mode())
+        trail: engine.Trail = {engine.key_of(t): [] for t in needed}
+        given = [grads[i] for i in present]
+        found = engine.run([roots[i] for i in present], given, needed, True, create_graph, trail)
         by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
-        pairs = [(k, by_id.get(id(t))) for k, t in zip(known, targets, strict=True)]
-        return tuple([g if k is None or g is None else k + g for k, g in pairs])
+        return tuple([
+            g if k is None or g is None else total(k, trail[engine.key_of(t)])
+            for k, t, g in zip(known, targets, map(by_id.get, map(id, targets)), strict=True)
+        ])  # fmt: skip
 
 
 class GradientOp(Compiled):
@@ -313,7 +327,7 @@ def _present(grads: Sequence[Any]) -> tuple[int, ...]:
 def _results_again(backward: Backward, arguments: tuple[Any, ...]) -> list[Tensor]:
     """The results of a compiled call that have gradients, by the plain call."""
     if backward.changes:
-        needed = "a gradient of this order needs the function to run again"
+        needed = "this gradient needs the function to run again"
         raise RuntimeError(f"{backward.name}: {needed}, and it changes {backward.changes}")
     before = mode.set_grad_mode(True)
     try:

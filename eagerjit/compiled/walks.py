@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.saved import Saved, saved_by
+from eagerjit.compiled.late_reads import LateReads
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import TensorLeaf
@@ -26,6 +27,7 @@ class Summary:
     targets: list[Hashable]
     repeated: list[Hashable]
     saved: list[Saved]
+    late: LateReads | None
 
 
 @dataclass
@@ -37,10 +39,11 @@ class Walk:
     repeated: list[Hashable]
     totals: list[Tensor]
     saved: list[Saved]
+    late: LateReads | None
 
     def summary(self) -> Summary:
         """What outlives the recording."""
-        return Summary(self.targets, self.repeated, self.saved)
+        return Summary(self.targets, self.repeated, self.saved, self.late)
 
 
 def walk(
@@ -63,7 +66,7 @@ def walk(
     finally:
         tracer.source, tracer.observation = before, watched
         observer.journal.undo()
-    _check_backward(tracer, observer)
+    late = _check_backward(tracer, observer)
     chosen = targets.keys() if wanted is None else set(wanted)
     order = {key: i for i, key in enumerate(trail)}
     reached = [(key, g) for key, g in zip(targets, grads, strict=True) if g is not None and key in chosen]
@@ -78,13 +81,14 @@ def walk(
         repeated,
         [own(totals.get(key, g)) for key, g in reached],
         saved_by(tracer, roots, targets.values(), [targets[key] for key, _ in reached], results),
+        late,
     )
 
 
-def _check_backward(tracer: Tracer, observer: Observer) -> None:
+def _check_backward(tracer: Tracer, observer: Observer) -> LateReads | None:
     """Guards for what hooks and gradients of the user's own read; what they change would be changed only once."""
     if not observer.lines:
-        return
+        return None
     journal = observer.journal
     if tracer.broken is not None:
         raise tracer.broken
@@ -92,7 +96,10 @@ def _check_backward(tracer: Tracer, observer: Observer) -> None:
     if journal.operations:
         source = journal.operations[0].source
         raise TraceBreak("a gradient changes Python objects, which compiled code would not do", source)
-    tracer.guards += add_guards(tracer, inspect_code(None, observer), journal)
+    known = len(tracer.bindings)
+    checks = add_guards(tracer, inspect_code(None, observer), journal)
+    tracer.guards += checks
+    return LateReads(tracer, known, checks)
 
 
 def total(start: Tensor, uses: list[Tensor]) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import eagerjit as torch
 from eagerjit.utils.checkpoint import checkpoint
 from tests.soundness.framework import FELL_BACK, attempt, case
@@ -580,3 +582,83 @@ def the_methods_of_a_function_are_replaced(jit):
             x = torch.ones(2, requires_grad=True)
             f(x).sum().backward()
             yield x.grad
+
+
+class Reversed(torch.autograd.Function):
+    """The gradient's sign turned, by a strength that programs set."""
+
+    strength = 1.0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * Reversed.strength
+
+    @staticmethod
+    def backward(ctx, grad):
+        return -grad * Reversed.strength
+
+
+STRENGTHS = (1.0, 3.0, 3.0, 2.0, 1.0)
+
+
+@case
+def a_gradient_reads_what_changed_since_the_call(jit):
+    f = jit(lambda x, w: (Reversed.apply(x) * w, (x * w).square()))
+    Reversed.strength = 1.0
+    for wanted in ([0], [1], [0, 1]):
+        for strength in STRENGTHS:
+            x, w = torch.arange(3.0, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+            results, other = f(x, w), (x * w).sum()
+            Reversed.strength = strength
+            sum((results[i].sum() for i in wanted), other).backward()
+            yield x.grad, w.grad
+
+
+@case
+def a_gradient_reads_what_changed_since_a_call_with_effects(jit):
+    calls, total = [], torch.zeros(3)
+
+    @jit
+    def f(x):
+        calls.append(len(calls))
+        total.add_(x.detach())
+        return (Reversed.apply(x).tanh() * torch.rand(3) * total).sum()
+
+    Reversed.strength = 1.0
+    for create_graph in (False, True):
+        for strength in STRENGTHS:
+            x = torch.ones(3, requires_grad=True)
+            loss = f(x)
+            Reversed.strength = strength
+            (grad,) = torch.autograd.grad(loss, x, create_graph=create_graph)
+            yield grad, calls, total, torch.rand(1)
+            if create_graph:
+                grad.square().sum().backward()
+                yield x.grad
+
+
+@case
+def hooks_read_what_changed_since_the_call(jit):
+    settings = types.SimpleNamespace(scale=1.0, weights=torch.ones(3))
+    layer = torch.nn.Linear(3, 3)
+    layer.register_full_backward_hook(lambda module, given, got: (given[0] * settings.scale,))
+
+    @jit
+    def f(x):
+        y = layer(x)
+        y.register_hook(lambda grad: grad * settings.weights)
+        return y.sum()
+
+    for scale in STRENGTHS:
+        x = torch.ones(3, requires_grad=True)
+        loss = f(x)
+        settings.scale = scale
+        if scale == 3.0:
+            settings.weights.add_(1)
+        if scale == 2.0:
+            settings.weights = torch.full((3,), 5.0)
+        layer.zero_grad()
+        loss.backward(retain_graph=True)
+        settings.scale = 7.0
+        loss.backward()
+        yield x.grad, [p.grad for p in layer.parameters()], type(attempt(loss.backward))
