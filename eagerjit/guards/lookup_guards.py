@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Set
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import Unchanged, has_own_attributes, is_plain
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
+from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 
 _HEAP_TYPE = 1 << 9  # of a class's `__flags__`: made when the program runs, by a `class` statement for one
@@ -47,6 +48,23 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
             tables[key] = tracer.new_leaf()
             tracer.load(tables[key], Op.LOAD_ATTRIBUTE, holder, tracer.object("__dict__"))
         tracer.guard_object(tables[key], Op.LACKS, name)
+
+
+def guard_methods(tracer: Tracer, journal: Journal) -> None:
+    """Guard methods that code found in classes of libraries: programs may replace them there, or in classes between."""
+    changing, known = journal.changing(), set[tuple[type, str]]()
+    for (_, name), owner in journal.inherited.items():
+        kind, found = type(owner), lookup.inherited(owner, name)
+        holding = next((base for base in kind.__mro__ if name in vars(base)), object)
+        if not isinstance(found, FunctionType) or has_own_attributes(holding) or isinstance(owner, Tensor):
+            continue
+        if (kind, name) in known or any((id(base), name) in changing for base in kind.__mro__):
+            continue
+        known.add((kind, name))
+        holder, leaf = tracer.new_leaf(), tracer.new_leaf()
+        tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
+        tracer.guard_object(leaf, Op.IS, found)
 
 
 def _may_change_class(owner: Any) -> bool:

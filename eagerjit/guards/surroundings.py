@@ -25,7 +25,7 @@ from eagerjit.guards.comparing import (
     unchanged,
 )
 from eagerjit.guards.definitions import guard_definitions
-from eagerjit.guards.lookup_guards import guard_builtins, guard_contexts, guard_kinds, guard_library
+from eagerjit.guards.lookup_guards import guard_builtins, guard_contexts, guard_kinds, guard_library, guard_methods
 from eagerjit.guards.value_guards import guard_method, guard_value
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
@@ -286,6 +286,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     guard_library(tracer, journal, changing)
     guard_builtins(tracer, journal)
     guard_kinds(tracer, journal)
+    guard_methods(tracer, journal)
     guard_contexts(tracer, journal)
     changed = frozenset(id(operation.target) for operation in journal.operations)
     compared = [guard for guard in (*python, *journal.checks) if isinstance(guard, Unchanged)]

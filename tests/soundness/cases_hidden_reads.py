@@ -274,3 +274,42 @@ def a_state_with_gradients_through_several_calls(jit):
     total = sum(f(torch.full((2,), n / 4)) for n in range(4))
     total.backward()
     yield cell.weight.grad, total
+
+
+@case(versions=7)
+def methods_of_the_library_replaced(jit):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    noise = torch.distributions.Normal(0.0, 1.0)
+
+    @jit
+    def f(x):
+        return [p.sum() for p in model.parameters()], noise.log_prob(x)
+
+    @jit
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    def both():
+        for _ in range(2):
+            yield f(ones(2)), step(ones(2)), list(model.parameters())
+
+    for holder, name, method in (
+        (nn.Module, "parameters", lambda self: iter([self.bias])),
+        (nn.Linear, "parameters", lambda self: iter([self.weight])),
+        (torch.distributions.Normal, "log_prob", lambda self, x: x * 3),
+        (torch.optim.SGD, "step", lambda self: None),
+        (torch.optim.Optimizer, "zero_grad", lambda self: None),
+    ):
+        yield from both()
+        before = vars(holder).get(name)
+        setattr(holder, name, method)
+        try:
+            yield from both()
+        finally:
+            delattr(holder, name) if before is None else setattr(holder, name, before)
+    yield from both()
