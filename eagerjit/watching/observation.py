@@ -65,6 +65,7 @@ def refuse_subclass(tensor: Tensor) -> None:
 WATCHED = (
     "eagerjit.amp.grad_scaler", "eagerjit.optim.lr_scheduler", "eagerjit.optim.lr_cycles", "eagerjit.optim.swa_utils",
     "eagerjit.nn.utils.norms", "eagerjit.nn.utils.prune", "eagerjit.utils.data.dataset", "eagerjit.utils.data.sampler",
+    "eagerjit.library",
     "collections", "contextlib", "eagerjit.watching.library_in_python", "eagerjit.effects.shuffling",
     *(f"eagerjit.distributions.{name}" for name in (
         "bounded", "combined", "continuous", "counts", "discrete", "distribution", "gammas", "low_rank", "matrices",

@@ -78,6 +78,21 @@ def an_operator_under_a_name(jit):
         yield f(x), x.grad
 
 
+@case(versions=4)
+def an_operator_that_is_defined_anew(jit):
+    scaled = eagerjit.library.custom_op("cases::scaled_anew", lambda x, by: x * by, mutates_args=())
+    f = jit(lambda x: torch.ops.cases.scaled_anew(x, 3.0).sum())
+    yield f(ones(2))
+    for factor in (3.0, 5.0):
+        scaled.register_autograd(lambda ctx, grad, factor=factor: (grad * factor, None))
+        for _ in range(2):
+            x = ones(2).requires_grad_()
+            f(x).backward()
+            yield x.grad
+    scaled.register_kernel("cpu", lambda x, by: x - by)
+    yield f(ones(2))
+
+
 @case
 def an_optimizer_of_older_form(jit):
     weight, average = ones(3).requires_grad_(), torch.zeros(3)
