@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from eagerjit.distributions import combined, counts, discrete, gammas, transformed
 from eagerjit.distributions import continuous as c
 from eagerjit.distributions.distribution import Distribution, sum_rightmost
+from eagerjit.distributions.kl_rules import register_kl as register_kl
+from eagerjit.distributions.kl_rules import rule_of
 from eagerjit.ops.activation import softplus
 from eagerjit.tensors.tensor import Tensor
-
-_RULES: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
-
-
-def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
-    """Mark a function (p, q) as the divergence for two classes and their subclasses."""
-    for kind in (type_p, type_q):
-        if not isinstance(kind, type):
-            raise TypeError(f"Expected type_p and type_q to be Distribution subclasses but got {kind}")
-
-    def mark(function: Any) -> Any:
-        _RULES[type_p, type_q] = function
-        return function
-
-    return mark
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """KL(p || q). Raises NotImplementedError for pairs of classes without a rule."""
-    found = [
-        (type(p).__mro__.index(a) + type(q).__mro__.index(b), rule)
-        for (a, b), rule in _RULES.items()
-        if isinstance(p, a) and isinstance(q, b)
-    ]
-    if not found:
-        raise NotImplementedError(
-            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
-        )
-    return min(found, key=lambda pair: pair[0])[1](p, q)
+    return rule_of(type(p), type(q))(p, q)
 
 
 @register_kl(c.Normal, c.Normal)

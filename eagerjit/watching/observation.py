@@ -68,8 +68,9 @@ WATCHED = (
     "eagerjit.library",
     "collections", "contextlib", "eagerjit.watching.library_in_python", "eagerjit.effects.shuffling",
     *(f"eagerjit.distributions.{name}" for name in (
-        "bounded", "combined", "continuous", "counts", "discrete", "distribution", "gammas", "low_rank", "matrices",
-        "multivariate", "relaxed", "transformed", "transforms.elementwise", "transforms.structure",
+        "bounded", "combined", "continuous", "counts", "discrete", "distribution", "gammas", "kl",
+        "kl_pairs", "low_rank", "matrices", "multivariate", "relaxed", "transformed", "transforms.composed",
+        "transforms.elementwise", "transforms.structure",
         "transforms.vectors",  # not `transforms.transform`, which keeps inverses and the last values
     )),
 )  # fmt: skip

@@ -93,3 +93,61 @@ def whose_values_are_kept_outside(jit):
     for i in range(3):
         x, y = f(ones(3) * i / 3)
         yield x, y, exponential.inv(y) is x
+
+
+@case(versions=3)
+def divergences_from_priors_that_change(jit):
+    prior, wide = distributions.Normal(0.0, 1.0), distributions.Normal(torch.zeros(2), torch.ones(2) * 2)
+
+    @jit
+    def f(x):
+        whole = distributions.Independent(wide, 1)
+        posterior = distributions.Normal(x, 1.0)
+        return (
+            distributions.kl_divergence(posterior, prior),
+            distributions.kl_divergence(distributions.Independent(posterior, 1), whole),
+            distributions.kl_divergence(distributions.Uniform(x, x + 1), wide),
+        )
+
+    for change in (
+        lambda: None,
+        lambda: setattr(prior, "loc", torch.tensor(3.0)),
+        lambda: setattr(prior, "scale", torch.ones(2)),
+        lambda: wide.loc.add_(1),
+        lambda: setattr(wide, "scale", torch.ones(2)),
+    ):
+        change()
+        for _ in range(2):
+            yield f(torch.ones(2))
+
+
+@case(versions=2)
+def a_divergence_is_registered_later(jit):
+    class Own(distributions.Normal):
+        pass
+
+    prior = Own(torch.zeros(2), torch.ones(2))
+    f = jit(lambda x: distributions.kl_divergence(prior, prior) + x)
+    yield f(torch.ones(2))
+    distributions.register_kl(Own, Own)(lambda p, q: p.loc - 5)
+    yield f(torch.ones(2))
+
+
+@case(versions=4)
+def parts_of_transforms_replaced(jit):
+    shifted = transforms.AffineTransform(1.0, 2.0)
+    joined = transforms.ComposeTransform([shifted, transforms.SigmoidTransform()])
+
+    @jit
+    def f(x):
+        return joined(x), joined.inv(x), joined.log_abs_det_jacobian(x, x)
+
+    for change in (
+        lambda: None,
+        lambda: setattr(joined, "parts", [shifted]),
+        lambda: joined.parts.append(transforms.TanhTransform()),
+        lambda: setattr(shifted, "loc", 0.1),
+    ):
+        change()
+        for _ in range(2):
+            yield f(torch.full((2,), 0.3)), joined.inv(torch.ones(2) * 0.5)

@@ -1,5 +1,6 @@
 """Transforms: invertible functions that know how they change densities."""
 
+from eagerjit.distributions.transforms.composed import ComposeTransform, identity_transform
 from eagerjit.distributions.transforms.elementwise import (
     AbsTransform,
     AffineTransform,
@@ -17,11 +18,7 @@ from eagerjit.distributions.transforms.structure import (
     ReshapeTransform,
     StackTransform,
 )
-from eagerjit.distributions.transforms.transform import (
-    ComposeTransform,
-    Transform,
-    identity_transform,
-)
+from eagerjit.distributions.transforms.transform import Transform
 from eagerjit.distributions.transforms.transform import _InverseTransform as _InverseTransform
 from eagerjit.distributions.transforms.vectors import (
     CorrCholeskyTransform,

@@ -1,13 +1,10 @@
-"""What all transforms have in common, and transforms one after the other."""
+"""What all transforms have in common."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
-from eagerjit.distributions import constraints
-from eagerjit.distributions.distribution import sum_rightmost
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import user_line
@@ -44,11 +41,17 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse transform."""
-        made = None if self._inv is None else self._inv()
+        recorded = state.tracer is not None  # a version would keep it alive
+        made = None if self._inv is None or recorded else self._inv()
         if made is None:
-            made = _InverseTransform(self)
-            self._inv = weakref.ref(made)
+            made = self._inverted()
+            self._inv = self._inv if recorded else weakref.ref(made)
+            made._inv = weakref.ref(self) if made._inv is None else made._inv
         return made
+
+    def _inverted(self) -> Transform:
+        """The inverse transform, made anew."""
+        return _InverseTransform(self)
 
     @property
     def sign(self) -> Any:
@@ -170,100 +173,3 @@ class _InverseTransform(Transform):
 
     def __repr__(self) -> str:
         return f"_InverseTransform({self._inv!r})"
-
-
-class ComposeTransform(Transform):
-    """Transforms one after the other."""
-
-    def __init__(self, parts: Sequence[Transform], cache_size: int = 0):
-        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
-        super().__init__(cache_size)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ComposeTransform) and self.parts == other.parts
-
-    __hash__ = Transform.__hash__
-
-    @property
-    def domain(self) -> Any:  # type: ignore[override]
-        """That of the first part, over as many dimensions as any part needs."""
-        if not self.parts:
-            return constraints.real
-        first, events = self.parts[0].domain, self.parts[-1].codomain.event_dim
-        for part in reversed(self.parts):
-            events = max(events + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
-        return constraints.independent(first, events - first.event_dim) if events > first.event_dim else first
-
-    @property
-    def codomain(self) -> Any:  # type: ignore[override]
-        """That of the last part, over as many dimensions as any part needs."""
-        if not self.parts:
-            return constraints.real
-        last, events = self.parts[-1].codomain, self.parts[0].domain.event_dim
-        for part in self.parts:
-            events = max(events + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
-        return constraints.independent(last, events - last.event_dim) if events > last.event_dim else last
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        """Whether all parts are."""
-        return all(p.bijective for p in self.parts)
-
-    @property
-    def sign(self) -> Any:
-        """1 if y rises with x, -1 if it falls."""
-        sign: Any = 1
-        for part in self.parts:
-            sign = sign * part.sign
-        return sign
-
-    @property
-    def inv(self) -> Transform:
-        """The parts' inverses in reverse."""
-        made = None if self._inv is None else self._inv()
-        if made is None:
-            made = ComposeTransform([p.inv for p in reversed(self.parts)])
-            self._inv, made._inv = weakref.ref(made), weakref.ref(self)
-        return made
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        for part in self.parts:
-            x = part(x)
-        return x
-
-    def _inv_call(self, y: Tensor) -> Tensor:
-        for part in reversed(self.parts):
-            y = part._inv_call(y)
-        return y
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        if not self.parts:
-            return x.new_zeros(x.shape)
-        total: Any = 0
-        events = self.domain.event_dim
-        for index, part in enumerate(self.parts):
-            after = y if index == len(self.parts) - 1 else part(x)
-            total = total + sum_rightmost(part.log_abs_det_jacobian(x, after), events - part.domain.event_dim)
-            events += part.codomain.event_dim - part.domain.event_dim
-            x = after
-        return total
-
-    def forward_shape(self, shape: Any) -> Any:
-        for part in self.parts:
-            shape = part.forward_shape(shape)
-        return shape
-
-    def inverse_shape(self, shape: Any) -> Any:
-        for part in reversed(self.parts):
-            shape = part.inverse_shape(shape)
-        return shape
-
-    def __repr__(self) -> str:
-        inner = ",\n    ".join(repr(p) for p in self.parts)
-        return f"ComposeTransform(\n    {inner}\n)"
-
-
-identity_transform = ComposeTransform([])
