@@ -32,6 +32,8 @@ def is_dense(gradients: list[Any]) -> bool:
 
 def keep(optimizer: Any, group: Any, gradients: list[Tensor | None], states: list[Any]) -> None:
     """Keep what a step has found: the gradients of all parameters, and the states of those that have one."""
+    if not hasattr(type(group), "holds_options"):  # a dictionary that the program has put there, which notes no changes
+        return
     ids, present = [*map(id, group["params"])], [g is not None for g in gradients]
     _found.setdefault(optimizer, {})[id(group)] = _Found(group, mode.epoch(), ids, present, states)
 

@@ -74,6 +74,20 @@ def test_momentum_switched_on_between_steps(dampening: float) -> None:
         same(mine, other)
 
 
+def test_options_in_a_dictionary_of_the_program() -> None:
+    found = []
+    for library in (ej, torch):
+        weight = library.nn.Parameter(library.ones(2))
+        optimizer = library.optim.SGD([weight], lr=0.125)
+        optimizer.param_groups = [{**group} for group in optimizer.param_groups]
+        for momentum in (0.0, 0.0, 0.5, 0.5, 0.0):
+            optimizer.param_groups[0]["momentum"] = momentum
+            weight.grad = library.ones(2)
+            optimizer.step()
+            found.append(weight.tolist())
+    assert found[:5] == found[5:]
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizer(name: str) -> None:
     kind, options = OPTIMIZERS[name]
