@@ -335,6 +335,7 @@ def test_mode() -> None:
     assert model.training and model[1].training and not ej.onnx.is_in_onnx_export()
     ej.onnx.export(model[0], drawn(2), training=ej.onnx.TrainingMode.PRESERVE)
     ej.onnx.export(model.eval()[0], drawn(2), training=ej.onnx.TrainingMode.TRAINING)
+    assert [mode.value for mode in ej.onnx.TrainingMode] == [0, 1, 2]
     assert seen == [(False, True), (True, True), (True, True)] and not model.training
     with pytest.raises(RuntimeError, match="shapes"):
         ej.onnx.export(Of(lambda x: x @ x), drawn(2, 3))

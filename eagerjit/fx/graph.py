@@ -302,8 +302,11 @@ def public_name(target: Any) -> str | None:
     """Where the library, or Python, has a function for all to see."""
     import eagerjit
     from eagerjit.nn import functional
+    from eagerjit.packets import Packet
 
     name = getattr(target, "__name__", "call")
+    if isinstance(target, Packet):
+        return f"torch.ops.aten.{name}.default"
     if getattr(builtins, name, None) is target:
         return name
     for prefix, module in (("torch", eagerjit), ("torch.nn.functional", functional)):

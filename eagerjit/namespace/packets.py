@@ -15,7 +15,10 @@ class Packet:
         self.__name__ = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _function(self.__name__)(*args, **kwargs)
+        found = function_of(self.__name__)
+        if found is None:
+            raise NotImplementedError(f"eagerjit has no function for torch.ops.aten.{self.__name__}")
+        return found(*args, **kwargs)
 
     def __getattr__(self, overload: str) -> Packet:
         if overload.startswith("_"):
@@ -47,7 +50,8 @@ class Namespace:
         return self._packets[name]
 
 
-def _function(name: str) -> Any:
+def function_of(name: str) -> Any:
+    """The library's function of a name, None where it has none."""
     import eagerjit
     from eagerjit.nn import functional
 
@@ -55,7 +59,7 @@ def _function(name: str) -> Any:
         found = getattr(owner, name, None)
         if callable(found):
             return found
-    raise NotImplementedError(f"eagerjit has no function for torch.ops.aten.{name}")
+    return None
 
 
 def load_library(path: Any) -> None:

@@ -14,9 +14,10 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.elementwise import argument
+from eagerjit.export.recording import Axes, Call, Recorded, nodes_in
 from eagerjit.nn.module import Module
 from eagerjit.onnx import elementwise, operations, primitives
-from eagerjit.onnx.recording import Axes, Recorded, nodes_in, recorded
+from eagerjit.onnx.recording import recorded_tensors
 from eagerjit.onnx.writer import Writer, element_type
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
@@ -96,7 +97,7 @@ def export(
     if wanted > NEWEST:
         raise ValueError(f"torch.onnx.export: opset_version {wanted} is newer than {NEWEST}, the newest written")
     with _mode(model, training):
-        found = recorded(model, positional, named, axes)
+        found = recorded_tensors(model, positional, named, axes)
     proto = _model(model, found, names, output_names, wanted, keep_initializers_as_inputs, export_params)
     if proto.ByteSize() < _LARGE:
         onnx.checker.check_model(proto)
@@ -299,16 +300,16 @@ class _Values:
                 pending.pop()
         return self.names[node]
 
-    def _call(self, node: Node) -> tuple[str, tuple[Any, ...], int] | None:
+    def _call(self, node: Node) -> Call | None:
         """The op that the node is a result of, its arguments, and which one, where ONNX has an operator for it."""
         call = None if node in self._plain else self.found.calls.get(node)
-        if call is None or call[0] not in operations.RULES or node.dtype not in operations.FLOATS:
+        if call is None or call.op not in operations.RULES or node.dtype not in operations.FLOATS:
             return None
-        return call if call[2] == 0 or call[0] in operations.SEVERAL else None
+        return call if not call.number or call.op in operations.SEVERAL else None
 
     def _needed(self, node: Node) -> tuple[Node, ...]:
         call = self._call(node)
-        return node.inputs if call is None else tuple(nodes_in(call[1]))
+        return node.inputs if call is None else tuple(nodes_in(call.arguments))
 
     def _written(self, node: Node) -> str:
         self.w.source = node.source
@@ -327,13 +328,13 @@ class _Values:
         except NotImplementedError as error:
             raise self._unknown(node, f": {error}") from None
 
-    def _of_one_operator(self, op: str, arguments: tuple[Any, ...], number: int) -> str | None:
+    def _of_one_operator(self, op: str, arguments: tuple[Any, ...], number: int | None) -> str | None:
         if id(arguments) not in self._operators:
             with contextlib.suppress(NotImplementedError):  # its primitives will do, or say what is missing
                 written = operations.RULES[op](self.w, self.names.__getitem__, *arguments)
                 self._operators[id(arguments)] = [written] if isinstance(written, str) else written
         written = self._operators.get(id(arguments))
-        return None if written is None else written[number]
+        return None if written is None else written[number or 0]
 
     def _unknown(self, node: Node, why: str) -> NotImplementedError:
         function = node.attributes.get("function")

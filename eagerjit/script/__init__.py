@@ -9,18 +9,30 @@ from typing import Any, NoReturn
 from eagerjit.futures import Future
 
 RARER = frozenset(
-    "_get_trace_graph _overload _overload_method _script_if_tracing Attribute CompilationUnit Final "
-    "RecursiveScriptModule ScriptFunction ScriptModule ScriptWarning TracerWarning annotate fork freeze interface "
-    "isinstance optimize_for_inference script_if_tracing script_method trace_module wait".split()
+    "_get_trace_graph _overload _overload_method _script_if_tracing Attribute Final ScriptWarning TracerWarning "
+    "annotate fork freeze interface isinstance optimize_for_inference script_if_tracing script_method trace_module "
+    "wait".split()
 )
 """Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
+_OF_TRACED = frozenset(
+    "CompilationUnit RecursiveScriptModule ScriptFunction ScriptModule TopLevelTracedModule load save".split()
+)
+"""Names of what is traced, saved and loaded."""
 
 
 def rarer(name: str) -> Any:
     """What one of the rarer names stands for."""
     if name in RARER:
         return globals()[name]
-    raise AttributeError(f"module 'eagerjit.jit' has no attribute '{name}'")
+    return __getattr__(name)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_TRACED:
+        raise AttributeError(f"module 'eagerjit.jit' has no attribute '{name}'")
+    from eagerjit.export import traced
+
+    return getattr(traced, name)
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -28,9 +40,13 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     return obj
 
 
-def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """The function or Module itself."""
-    return func
+def trace(
+    func: Any, example_inputs: Any = None, *args: Any, example_kwarg_inputs: dict[str, Any] | None = None, **kwargs: Any
+) -> Any:
+    """A Module that calls the given one, and that `save` can write to a file; a function itself."""
+    from eagerjit.export.traced import trace_module_call
+
+    return trace_module_call(func, example_inputs, example_kwarg_inputs)
 
 
 def trace_module(mod: Any, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -111,13 +127,6 @@ class Attribute(typing.NamedTuple):
 
 
 script_method = script_if_tracing = _script_if_tracing = interface = _overload = _overload_method = unused
-
-
-class ScriptModule:
-    """What scripting gives in PyTorch; nothing is an instance, as Modules stay what they are."""
-
-
-RecursiveScriptModule = ScriptFunction = CompilationUnit = ScriptModule
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:

@@ -198,18 +198,6 @@ def test_removed_functions_say_so(name: str) -> None:
             getattr(t, name)(t.ones(2, 2), t.ones(2, 2))
 
 
-def test_what_is_not_exported_says_so() -> None:
-    model = ej.nn.Linear(2, 2)
-    for call in (
-        lambda: ej.export.export(model, (ej.ones(1, 2),)),
-        lambda: ej.export.save(model, "x"),
-        lambda: ej.export.load("x"),
-    ):
-        with pytest.raises(NotImplementedError, match="eagerjit"):
-            call()
-    assert [m.value for m in ej.onnx.TrainingMode] == [0, 1, 2]
-
-
 def test_ranges_of_profilers_nest() -> None:
     from eagerjit.cuda import nvtx
 

@@ -8,8 +8,8 @@ from typing import Any
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import precision, smallest, tril_matrix_to_vec, vec_to_tril_matrix
 from eagerjit.distributions.transforms.transform import SameByType
-from eagerjit.nn.functional import pad
 from eagerjit.ops.activation import logsigmoid, softplus
+from eagerjit.ops.padding import pad
 from eagerjit.tensors import creation
 from eagerjit.tensors.tensor import Tensor
 
