@@ -160,6 +160,8 @@ class Function:
         dirty = {id(t) for t in context._dirty}
         results = [r.detach() if any(r is a for a in args) and id(r) not in dirty else r for r in results]
         if before and any(context.needs_input_grad):
+            if (tracer := state.tracer) is not None:
+                results = [tracer.own_result(r) if isinstance(r, Tensor) and id(r) not in dirty else r for r in results]
             op = _FunctionOp(cls, context)
             if dirty:
                 _record_dirty(op, args, results, context._dirty, histories)

@@ -156,6 +156,8 @@ class HostWork:
         if not all(n.op.family == "view" or _is_exact(n) for n in nodes):
             raise _Unknown("what kernels compute")
         inputs = [n for n in self.tracer.inputs if n in used]
+        if not all("leaf" in n.attributes for n in inputs):
+            raise _Unknown("a gradient")
         needed = {s for n in (*nodes, *inputs) for s in symbols_in((n.type.shape, tuple(n.attributes.values())))}
         places = [self._place(n.attributes["leaf"]) for n in inputs]
         return Value(Graph("numpy", inputs, nodes, [node]), places, self._origins(needed))

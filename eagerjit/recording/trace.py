@@ -232,6 +232,14 @@ class Tracer(Inputs, Examples):
         """What a call of an op gives, by recording its body."""
         return op.computed(arguments)
 
+    def own_result(self, tensor: Tensor) -> Tensor:
+        """A tensor that gets the history of being what the user's function returned: one of this trace."""
+        if self.host is None or type(tensor._data) is Node:
+            return tensor
+        if self.host.is_new(tensor):
+            return tensor.clone()
+        raise TraceBreak("a function gives a tensor from outside a gradient history", user_line())
+
     def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
         """Append one primitive. A misfit is the RuntimeError that the eager call raises."""
         try:

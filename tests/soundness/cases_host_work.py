@@ -535,3 +535,66 @@ def a_constant_array_is_written_in_the_first_call(jit):
     f = jit(f)
     yield f(torch.from_numpy(T)), T
     yield f(torch.from_numpy(T)), T
+
+
+@case
+def custom_function_of_numpy_returned(jit):
+
+    class Sine(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return torch.from_numpy(np.sin(x.detach().numpy()))
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * x.cos()
+
+    f = jit(lambda x: Sine.apply(x))
+    for _i in range(3):
+        x = torch.arange(3.0, requires_grad=True)
+        y = f(x)
+        y.sum().backward()
+        yield y.detach()
+        yield x.grad
+
+
+@case(outcome=FELL_BACK)
+def custom_function_whose_gradient_is_numpy(jit):
+
+    class Spectrum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.as_tensor(np.abs(np.fft.rfft2(x.detach().numpy())), dtype=x.dtype)
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.as_tensor(np.fft.irfft2(g.numpy()), dtype=g.dtype)
+
+    f = jit(lambda x: Spectrum.apply(x) * 2)
+    for _i in range(3):
+        x = torch.arange(64.0).reshape(8, 8).requires_grad_()
+        f(x).sum().backward()
+        yield x.grad
+
+
+@case(outcome=FELL_BACK)
+def custom_function_that_returns_what_is_outside(jit):
+
+    class Known(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return constant
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    f = jit(lambda x: Known.apply(x) * 2)
+    for _i in range(3):
+        constant = torch.ones(3)
+        x = torch.arange(3.0, requires_grad=True)
+        f(x).sum().backward()
+        yield x.grad
+        yield constant.requires_grad
