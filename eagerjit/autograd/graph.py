@@ -98,15 +98,27 @@ class _Handles:
 
 
 class _Gathered:
-    """What one walk has brought to the tensors of a hook, called at its end: a walk that fails takes it along."""
+    """What one walk has brought to the tensors of a hook: when it has come to all of them, or at its end.
+
+    A walk that fails takes it along.
+    """
 
     def __init__(self, key: object, fn: Callable[..., None] | None, count: int):
         self.key, self._fn = key, fn
         self.gradients: list[Tensor | None] = [None] * count
+        self._missing = count
+
+    def bring(self, index: int, gradient: Tensor) -> None:
+        """The gradient of one of the tensors."""
+        self._missing -= self.gradients[index] is None
+        self.gradients[index] = gradient
+        if not self._missing:
+            self()
 
     def __call__(self) -> None:
-        if self._fn is not None:
-            self._fn(self.gradients)
+        fn, self._fn = self._fn, None
+        if fn is not None:
+            fn(self.gradients)
 
 
 def register_multi_grad_hook(
@@ -114,7 +126,7 @@ def register_multi_grad_hook(
 ) -> _Handles:
     """Call `fn` once in a backward walk, with the gradients of several tensors.
 
-    "all": fn(gradients) when the walk is through with them, None for tensors that it has not come to; "any":
+    "all": fn(gradients) when the walk has come to all, or at its end, None for those it has not come to; "any":
     fn(gradient) at the first one. Gives a handle whose `remove()` takes the hook away. Raises ValueError for other
     modes.
     """
@@ -130,7 +142,7 @@ def register_multi_grad_hook(
                 at_end_of_walk(gathered)
                 if mode == "any":
                     fn(gradient)
-            gathered.gradients[index] = gradient
+            gathered.bring(index, gradient)
 
         return hook
 
