@@ -39,8 +39,9 @@ _PLACES = {
     "torch.cuda.amp.autocast_mode": "eagerjit.amp.cuda",
     "torch.cuda.amp.grad_scaler": "eagerjit.amp.cuda",
     "torch.cuda.random": "eagerjit.cuda.devices",
-    "torch.ao.quantization": "eagerjit.ao",
-    "torch.quantization": "eagerjit.ao",
+    "torch.nn.quantized": "eagerjit.ao.nn.quantized",
+    "torch.nn.quantized.dynamic": "eagerjit.ao.nn.quantized.dynamic",
+    "torch.quantization": "eagerjit.ao.quantization",
     "torch.autograd.anomaly_mode": "eagerjit.autograd.anomaly",
     "torch.autograd.variable": "eagerjit.autograd.variable",
     **dict.fromkeys(

@@ -14,7 +14,7 @@ import torch.utils._pytree
 import eagerjit
 import eagerjit._C
 import eagerjit._dynamo
-import eagerjit.ao
+import eagerjit.ao.quantization
 import eagerjit.library
 import eagerjit.nn.parallel
 import eagerjit.utils._pytree
@@ -61,7 +61,7 @@ def test_as_pytorch_does(steps: Any) -> None:
 
 def test_marks_of_quantization_do_nothing() -> None:
     for kind in ("QuantStub", "DeQuantStub"):
-        assert getattr(eagerjit.ao, kind)()(3) == getattr(torch.ao.quantization, kind)()(3) == 3
+        assert getattr(eagerjit.ao.quantization, kind)()(3) == getattr(torch.ao.quantization, kind)()(3) == 3
 
 
 def test_one_device_gets_everything() -> None:

@@ -1,4 +1,4 @@
-"""Names of `torch.ao.quantization`: the marks in a Module that was not converted. Nothing is converted."""
+"""The marks in a Module that was not converted. Nothing is converted."""
 
 from __future__ import annotations
 
