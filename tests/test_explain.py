@@ -242,6 +242,38 @@ def test_counts_and_reasons_of_recompiles() -> None:
     assert scaled.cache_info().compiles == 5
 
 
+class Averaging(torch.optim.Optimizer):
+    """An optimizer as programs write them."""
+
+    def __init__(self, parameters: Any):
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            state = self.state[parameter]
+            if len(state) == 0:
+                state["average"] = torch.zeros_like(parameter)
+            parameter.sub_(state["average"].lerp_(parameter.grad, 0.1))
+
+
+def test_reasons_name_tensors_that_are_keys() -> None:
+    weight = torch.nn.Parameter(torch.ones(3, 3))
+    optimizer = Averaging([weight])
+
+    @jit
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (weight * x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(3):
+        step(torch.ones(3))
+    assert [r.what for r in step.cache_info().reasons] == ["optimizer.state[weight]['average']"]
+
+
 def test_calls_served_in_python_are_counted() -> None:
     @jit
     def first(pair: Any) -> Any:

@@ -13,6 +13,7 @@ from eagerjit.compiler.signature import Fresh, Load, ObjectGuard
 from eagerjit.compiler.text import node_names
 from eagerjit.guards.surroundings import accesses, unwrap
 from eagerjit.runtime.program import Op
+from eagerjit.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from eagerjit.compiled.compilation import Report
@@ -87,6 +88,8 @@ class Names:
         if _is_namespace(table) and self._code is not None:
             return self._global(table, key)
         path = self._paths.get(id(table))
+        if path is not None and isinstance(key, Tensor):  # which would be shown with its values
+            return f"{path[0]}[{self._named(key)}]"
         return _member(*path, key) if path is not None else _member(name, False, key) if table is None else str(key)
 
     def _named(self, value: Any) -> str:

@@ -88,13 +88,18 @@ DIFFERENCES = (
     Difference(
         "compile, compiler.*, _dynamo, _inductor",
         "`compile` is `jit`; options and settings are accepted and change nothing; "
-        "`is_compiling()` is True within `onnx.export` alone",
+        "`is_compiling()` is True within `onnx.export` and `export.export` alone",
         "compiling never changes a result, so there is nothing to choose",
     ),
     Difference(
-        "jit.script, jit.trace, jit.freeze",
-        "give the function or Module back",
-        "there is no second language",
+        "jit.script, jit.freeze, jit.trace of functions",
+        "give the function or Module back; `jit.save` writes Modules that were traced, not those that were scripted",
+        "there is no second language: a file holds a recorded call",
+    ),
+    Difference(
+        "export, jit.save",
+        "files are eagerjit's own; graphs call the library's ops, and have no in-place ones but for buffers at the end",
+        "what is recorded are values; writes are put together",
     ),
     Difference(
         "fx",
@@ -141,8 +146,8 @@ DIFFERENCES = (
         "a library that computes does not open connections",
     ),
     Difference(
-        "quantized dtypes, complex32",
-        "missing",
+        "quantized dtypes, complex32, `masked.MaskedTensor`, quantized recurrent layers",
+        "missing; a layer of `quantize_dynamic` has its weights as a tensor of integers, `stored`, and their `scale`",
         "there are no kernels for them",
     ),
     Difference(
