@@ -20,6 +20,7 @@ import torch.nn.utils.parametrize as parametrize
 import torch.optim as optim
 from carried_state import char_rnn, quantile_ensemble, vqvae
 from densities import glow, neural_ode
+from extensions import exported_teacher, numpy_extension
 from inputs import fx, ints
 from language_models import adapted_decoder
 from robust_training import parametrized, quantized_student, sharpness_aware
@@ -662,7 +663,7 @@ def wgangp():
 
 PROGRAMS = [dcgan, unet, ddpm, seq2seq, dqn, gcn, moe, lora, swa, resume, wgangp]
 PROGRAMS += [char_rnn, quantile_ensemble, vqvae, adapted_decoder, glow, neural_ode]
-PROGRAMS += [quantized_student, parametrized, sharpness_aware]
+PROGRAMS += [quantized_student, parametrized, sharpness_aware, numpy_extension, exported_teacher]
 
 
 def main(mode, folder):
