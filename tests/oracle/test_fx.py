@@ -164,3 +164,33 @@ def test_weights_of_the_model_load(t: Any) -> None:
     g.load_state_dict(model.state_dict())
     x = t.ones(3, 4)
     assert t.equal(g(x)[0], model(x)[0]) and list(g.state_dict()) == list(model.state_dict())
+
+
+def shapes(t: Any) -> Any:
+    """What `ShapeProp` notes of a network's values, and what it says of a call that fails."""
+
+    class Network(t.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.linear = t.nn.Conv2d(3, 4, 3), t.nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            x = t.relu(self.conv(x))
+            best, places = x.flatten(2).max(-1)
+            return {"out": self.linear(best), "places": places, "rows": x.shape[0]}, x.permute(0, 2, 3, 1)
+
+    prop = importlib.import_module(f"{t.__name__}.fx.passes.shape_prop").ShapeProp
+    traced = fx_of(t).symbolic_trace(Network())
+    prop(traced).propagate(t.ones(2, 3, 6, 6))
+    found = []
+    for node in traced.graph.nodes:
+        noted: list[Any] = []
+        fx_of(t).node.map_aggregate((node.meta.get("tensor_meta"),), noted.append)
+        found.append((node.name, "type" in node.meta, [str(x) for x in noted]))
+    with pytest.raises(RuntimeError, match="ShapeProp error for: node=%conv"):
+        prop(traced).propagate(t.ones(2, 5, 6, 6))
+    return found
+
+
+def test_shapes_are_noted() -> None:
+    assert shapes(eagerjit) == shapes(torch)
