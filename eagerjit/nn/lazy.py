@@ -65,6 +65,14 @@ class LazyModuleMixin:
             self.__class__ = self.cls_to_become  # type: ignore[assignment]
         mode.bump_epoch()
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """What has no shape yet is saved as it is."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[misc]
+        own = self.__dict__
+        for name, value in (*own["_parameters"].items(), *own["_buffers"].items()):
+            if is_lazy(value):
+                destination[prefix + name] = value
+
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         """Shapes come from the values that are loaded, too."""
         own = self.__dict__
@@ -73,6 +81,10 @@ class LazyModuleMixin:
             if is_lazy(value) and saved is not None and not is_lazy(saved):
                 value.materialize(saved.shape)
         super()._load_from_state_dict(state_dict, prefix, *rest)  # type: ignore[misc]
+
+    def _take(self, name: str, key: str, target: Any, value: Any, assign: bool) -> str:
+        """There is nothing to load where neither has a shape."""
+        return "" if is_lazy(target) and is_lazy(value) else super()._take(name, key, target, value, assign)  # type: ignore[misc, no-any-return]
 
 
 class LazyLinear(LazyModuleMixin, Linear):

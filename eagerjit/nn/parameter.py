@@ -57,6 +57,10 @@ class UninitializedTensorMixin:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        made: Any = self
+        return type(self), (made.requires_grad, made.device, made.dtype)
+
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter, taken=False):
     """A parameter whose shape the first call of its module tells."""

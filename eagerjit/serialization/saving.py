@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.devices import Device
+from eagerjit.nn.parameter import UninitializedTensorMixin
 from eagerjit.ops.index import own_array
 from eagerjit.ops.strided import memory_of
 from eagerjit.runtime.device_array import DeviceArray, as_strided
@@ -75,6 +76,8 @@ class Writer(_Base):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         """How the library's own objects are written."""
+        if isinstance(obj, UninitializedTensorMixin):
+            return NotImplemented
         if isinstance(obj, Tensor):
             return self._tensor(obj)
         if isinstance(obj, Shape):

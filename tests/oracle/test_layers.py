@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -273,6 +275,29 @@ def test_lazy(name: str) -> None:
     loaded = ej.nn.LazyLinear(3)
     loaded.load_state_dict(ej.nn.Linear(5, 3).state_dict())
     assert tuple(loaded.weight.shape) == (3, 5) and tuple(loaded(ej.ones(2, 5)).shape) == (2, 3)
+
+
+def saved(library: Any, value: Any) -> Any:
+    file = io.BytesIO()
+    library.save(value, file)
+    file.seek(0)
+    return library.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize(("kind", "sizes"), [("LazyLinear", [3]), ("LazyConv2d", [3, 2]), ("LazyBatchNorm1d", [])])
+@pytest.mark.parametrize("way", ["state", "pickled", "saved", "loaded"])
+def test_lazy_modules_are_saved_without_shapes(kind: str, sizes: list[int], way: str) -> None:
+    seen = []
+    for library in (ej, torch):
+        first, second = (getattr(library.nn, kind)(*sizes) for _ in range(2))
+        state = saved(library, first.state_dict()) if way == "saved" else first.state_dict()
+        if way == "pickled":
+            state = pickle.loads(pickle.dumps(first)).state_dict()
+        elif way == "loaded":
+            second.load_state_dict(state)
+            state = second.state_dict()
+        seen.append({name: (type(value).__name__, str(value.dtype)) for name, value in state.items()})
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("options", [{}, {"persistent": False}, {"requires_grad": True}], ids=str)
