@@ -6,9 +6,9 @@ from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op
-from eagerjit.ops.activation import widened
+from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.index import pick
-from eagerjit.ops.loss import check_constant, check_reduction, joint_dtype
+from eagerjit.ops.loss import check_alike, check_constant, check_reduction, joint_dtype
 from eagerjit.ops.normalization import log_softmax, softmax, widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
@@ -79,6 +79,8 @@ def _nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
     """-input[target], weighted."""
+    only_floats("nll_loss", input)
+    check_alike(input, weight)
     (x, w) = widened(input, weight)
     picked, factor, _ = _picked(x, target, w, ignore_index)
     loss = picked * factor
@@ -115,6 +117,7 @@ def _cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """-log(softmax(input))[target], weighted and smoothed."""
+    check_alike(input, weight)
     x, w = widened(input, weight)
     d = class_dimension(x)
     logs = log_softmax(x, d)
@@ -136,13 +139,14 @@ def _cross_entropy_rule(
     g, x, w = widened_now(g, input, weight)
     d = class_dimension(x)
     factor = _factor(x, target, w, ignore_index)
-    seed = _normalised(g, factor, reduction)
+    # Where nothing counts, the mean divides by zero: what is ignored has no slope in turn, either.
+    seed = _normalised(g, factor, reduction).where(target != ignore_index, 0.0)
     hit = _hit(x, target)
     valid = (target != ignore_index).unsqueeze(d)
     if not label_smoothing or not x.shape[d]:
         return ((softmax(x, d) - hit) * (seed * factor).unsqueeze(d)).where(valid, 0.0)
     share = label_smoothing / x.shape[d]
-    counted = seed.where(target != ignore_index, 0.0).unsqueeze(d)
+    counted = seed.unsqueeze(d)
     kept = (seed * factor * (1.0 - label_smoothing)).unsqueeze(d)
     each = counted * share if w is None else counted * (w.view(_class_shape(x)) * share)
     total = kept + (counted * label_smoothing if w is None else counted * (w.sum() * share))
@@ -162,7 +166,7 @@ def _soft_cross_entropy(
         t = t * (1.0 - label_smoothing) + label_smoothing / x.shape[d]
     logs = log_softmax(x, d) * t
     loss = -(logs if w is None else logs * w.view(_class_shape(x))).sum(d)
-    dtype = joint_dtype(input, target)
+    dtype = joint_dtype(input, target, weight)
     if reduction == "none":
         return as_dtype(loss, dtype)
     total = loss.sum()

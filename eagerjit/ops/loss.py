@@ -50,6 +50,12 @@ def check_constant(name: str, **options: Any) -> None:
             )
 
 
+def check_alike(input: Tensor, weight: Tensor | None) -> None:
+    """Refuse weights of classes of another dtype: where autocast is on, they have been converted."""
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {TYPE_NAMES[input.dtype]} but found {TYPE_NAMES[weight.dtype]}")
+
+
 def reduced(loss: Tensor, reduction: str) -> Tensor:
     """The mean or the sum of a loss, or the loss as it is."""
     if reduction == "mean":

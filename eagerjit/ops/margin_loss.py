@@ -6,9 +6,10 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
+from eagerjit.calling.casts import converted
 from eagerjit.calling.dispatch import Op
-from eagerjit.ops.activation import logsigmoid, widened
-from eagerjit.ops.loss import check_constant, check_reduction, joint_dtype, reduced
+from eagerjit.ops.activation import logsigmoid, only_floats, widened
+from eagerjit.ops.loss import check_alike, check_constant, check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes
@@ -206,6 +207,9 @@ def multi_margin_loss(
             )
     if input.ndim == 1 and target.ndim == 1:
         target = target.squeeze(0)
+    input, weight = converted("multi_margin_loss", input, weight)
+    only_floats("multi_margin_loss", input)
+    check_alike(input, weight)
     return _multi.call(reduction, input, target, weight, int(p), float(margin))
 
 

@@ -50,6 +50,28 @@ def _agree(call, first, second):
     torch.testing.assert_close(found[1::2], expected[1::2], rtol=rounding, atol=rounding)
 
 
+def _classes(t, x):
+    return t.tensor([[0, 1, 2, 0], [2, 1, 0, 0]])
+
+
+WEIGHTED = {
+    "nll": lambda t, f, a, b: f.nll_loss(a, _classes(t, a), b[0, :, 0]),
+    "nll of rows": lambda t, f, a, b: f.nll_loss(a[:, :, 0], t.tensor([0, 2]), b[0, :, 0], reduction="none"),
+    "cross entropy": lambda t, f, a, b: f.cross_entropy(a, _classes(t, a), b[0, :, 0]),
+    "smoothed": lambda t, f, a, b: f.cross_entropy(a, _classes(t, a), b[0, :, 0], label_smoothing=0.1),
+    "soft cross entropy": lambda t, f, a, b: f.cross_entropy(a, a.detach(), b[0, :, 0]),
+    "margins": lambda t, f, a, b: f.multi_margin_loss(a[:, :, 0], t.tensor([0, 2]), weight=b[0, :, 0]),
+}
+
+
+@pytest.mark.parametrize("first", DTYPES[1:])
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_of_classes(name, first):
+    for second in DTYPES:
+        if name != "margins" or first != "bfloat16":  # which we compute
+            _agree(WEIGHTED[name], first, second)
+
+
 @pytest.mark.parametrize("first", DTYPES)
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses(name, first):

@@ -112,6 +112,21 @@ def test_loss_jitted(name: str) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("classes", [[1, 1], [1, 0]])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_ignored_classes_have_no_slope_twice(reduction: str, classes: list[int], smoothing: float) -> None:
+    found = []
+    for library in (ej, torch):
+        x = library.tensor([[1.0, 2, 3], [2, 1, 0]], dtype=library.float64, requires_grad=True)
+        how = {"ignore_index": 1, "reduction": reduction, "label_smoothing": smoothing}
+        loss = library.nn.functional.cross_entropy(x, library.tensor(classes), **how)
+        (slope,) = library.autograd.grad(loss.sum(), x, create_graph=True)
+        found.append((loss.tolist(), slope.tolist(), library.autograd.grad((slope * x).sum(), x)[0].tolist()))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
 CTC: dict[str, Callable[..., Any]] = {
     "plain": lambda t, x: t.nn.functional.ctc_loss(
         x, t.tensor([[1, 2, 2], [3, 1, 0]]), t.tensor([7, 5]), t.tensor([3, 2])
