@@ -53,7 +53,6 @@ def _module(name: str, function: Any, shown: tuple[str, ...] = (), **options: An
 
 
 ReLU = _module("ReLU", F.relu, inplace=False)
-ReLU6 = _module("ReLU6", F.relu6, inplace=False)
 SiLU = _module("SiLU", F.silu, inplace=False)
 Mish = _module("Mish", F.mish, inplace=False)
 SELU = _module("SELU", F.selu, inplace=False)
@@ -107,7 +106,7 @@ class Hardtanh(_Options):
 
     function = staticmethod(F.hardtanh)
     options: ClassVar[dict[str, Any]] = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
-    shown = ("min_val", "max_val")
+    shown: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(
         self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None,
@@ -117,6 +116,15 @@ class Hardtanh(_Options):
         if high <= low:
             raise AssertionError(f"max_val must be larger than min_val, but got max_val={high} and min_val={low}")
         super().__init__(low, high, inplace)
+
+
+class ReLU6(Hardtanh):
+    """input limited to [0, 6]."""
+
+    shown = ()
+
+    def __init__(self, inplace: bool = False):
+        super().__init__(0.0, 6.0, inplace)
 
 
 class PReLU(Module):

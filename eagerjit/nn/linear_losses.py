@@ -88,3 +88,11 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
             options=self.options,
         )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        layer, names = self.linear, ("out_features", "reduction", "ignore_index", "label_smoothing", "options")
+        parts = {
+            "in_features": layer.in_features, "num_classes": self.num_classes, "out_features": self.out_features,
+            "bias": layer.bias is not None, **{name: getattr(self, name) for name in names},
+        }  # fmt: skip
+        return ", ".join(f"{name}={value}" for name, value in parts.items())

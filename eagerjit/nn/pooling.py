@@ -176,6 +176,11 @@ class _ReplicationPadNd(_Pad):
 class _CircularPadNd(_Pad):
     mode = "circular"
 
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (self.rank + 1, self.rank + 2):
+            raise ValueError(f"expected {self.rank + 1}D or {self.rank + 2}D input (got {input.ndim}D input)")
+        return super().forward(input)
+
 
 def _pads(name: str, base: type[_Pad]) -> list[type[_Pad]]:
     """The layer for one, two and three dimensions."""

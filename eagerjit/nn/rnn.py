@@ -35,7 +35,9 @@ class RNNBase(Module):
         super().__init__()
         if mode not in _GATES:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
-        _check_options(num_layers, hidden_size, dropout, proj_size, mode)
+        _check_options(num_layers, dropout)
+        _check_kinds({"bias": bias, "batch_first": batch_first}, {"input_size": input_size, "hidden_size": hidden_size})
+        _check_sizes(num_layers, hidden_size, proj_size, mode)
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
         self.dropout, self.bidirectional, self.proj_size = float(dropout), bidirectional, proj_size
@@ -183,7 +185,7 @@ class RNNBase(Module):
         return ", ".join(shown)
 
 
-def _check_options(num_layers: Any, hidden_size: Any, dropout: Any, proj_size: int, mode: str) -> None:
+def _check_options(num_layers: Any, dropout: Any) -> None:
     if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):  # type: ignore[operator]
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -193,10 +195,18 @@ def _check_options(num_layers: Any, hidden_size: Any, dropout: Any, proj_size: i
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
             f"greater than 1, but got dropout={dropout} and num_layers={num_layers}"
         )
-    if not isinstance(hidden_size, int):
-        raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
-    if hidden_size <= 0:
-        raise ValueError("hidden_size must be greater than zero")
+
+
+def _check_kinds(switches: dict[str, Any], sizes: dict[str, Any]) -> None:
+    for kind, options in ((bool, switches), (int, sizes)):
+        for name, value in options.items():
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
+            if kind is int and value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+
+
+def _check_sizes(num_layers: Any, hidden_size: int, proj_size: int, mode: str) -> None:
     if num_layers <= 0:
         raise ValueError("num_layers must be greater than zero")
     if proj_size < 0:
