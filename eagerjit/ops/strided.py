@@ -37,7 +37,7 @@ def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...
     if first == 0 or flat.size == 0:
         return flat
     moved = np.lib.stride_tricks.as_strided(array, (2, *shape), (first, *strides), writeable=array.flags.writeable)
-    return moved[1]
+    return moved[1, ...]
 
 
 # -- diagonals --------------------------------------------------------------------------------------------------------

@@ -51,6 +51,15 @@ def test_gradients_are_those_of_torch(part: str, write: str) -> None:
         assert written(eagerjit, part, write, weighted, True) == expected
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int64"])
+def test_one_element_is_a_tensor_of_no_dimension(dtype: str) -> None:
+    found = []
+    for t in (eagerjit, torch):
+        x = t.arange(16).reshape(4, 4).to(getattr(t, dtype))
+        found.append([(y.as_strided((), (), 3) + 1).tolist() for y in (x, x.t(), x[1:, ::2])])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.filterwarnings("ignore:.*It runs eagerly")
 def test_one_number_fills_what_lies_in_one_place(jitted: bool) -> None:
