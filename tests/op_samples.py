@@ -360,7 +360,7 @@ ELSEWHERE = {"move": "a copy between devices, which drivers make"}
 """Ops that no samples on one device can show, and what they do; tests of devices have them."""
 
 CONSTRAINED = (
-    "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_svd",
+    "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_ldl_factor", "linalg_svd",
     "linalg_svd_of_values", "standard_gamma", "fake_quantize", "floor_divide", "floor_divide_", "bernoulli_p",
     *COMPLEX, *(f"{name}_" for name in COMPLEX),
 )  # fmt: skip

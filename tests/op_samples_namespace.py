@@ -17,6 +17,7 @@ WHOLE = torch.tensor(np.array([[6, -4, 9], [8, 12, 5]], np.int64))
 FEW = torch.tensor(np.array([[1, 2, 3], [2, 1, 4]], np.int64))
 ORDERED = torch.tensor(np.array([1, 1, 2, 2, 3, 4], np.int64))
 PLACED = torch.tensor(np.array([0, 4, 1, 3, 2, 5], np.int64))
+PIVOTS = torch.tensor(np.array([[1, 2, 3], [1, 3, 3]], np.int32))
 CODES = torch.tensor(np.array([[0x38, 0xC1, 0x07], [0x80, 0x3A, 0xB5]], np.uint8))
 WIDE, BITS = (torch.float32, None), (torch.float8_e4m3fn, FORMATS[torch.float8_e4m3fn])
 FRESH = torch.tensor(np.array([True, False, True, False, True, True]))
@@ -122,6 +123,12 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
             make((batch, 0.0, 1e-12, True), (0,)),
         ],
         "linalg_lstsq": [make((matrix, matrix, 1e-12))],
+        "linalg_ldl_factor": [make((square, False)), make((batch, True))],
+        "linalg_ldl_solve": [
+            make((square, PIVOTS[0], square + 0.1, False), (0,)),
+            make((batch, PIVOTS, batch + 0.1, True), (0,)),
+        ],
+        "sound_pivots": [make((batch, PIVOTS * 0))],
         "lu_permutation": [make((torch.tensor(np.array([2, 3, 3], np.int32)), 3))],
     }
     numbers = torch.tensor(np.array([[1 + 2j, 0.5 - 1j], [2j, -1 + 0j]]))

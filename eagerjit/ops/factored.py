@@ -74,6 +74,23 @@ class PLU(NamedTuple):
     U: Tensor
 
 
+@returned("linalg_ldl_factor")
+class LDL(NamedTuple):
+    """The result of `ldl_factor`."""
+
+    LD: Tensor
+    pivots: Tensor
+
+
+@returned("linalg_ldl_factor_ex")
+class LDLInfo(NamedTuple):
+    """The result of `ldl_factor_ex`."""
+
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
 @returned("linalg_lstsq")
 class LeastSquares(NamedTuple):
     """The result of `lstsq`."""

@@ -297,6 +297,32 @@ def test_factors_of_singular_matrices(name: str) -> None:
     compare(lambda t, x: jitted(x) if t is eagerjit else SINGULAR[name](t, x), matrix, grad=False)
 
 
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 40])
+@pytest.mark.parametrize("kind", ["any", "pairs", "singular"])
+def test_factors_of_indefinite_matrices(kind: str, size: int, dtype: str, hermitian: bool) -> None:
+    generator = np.random.default_rng(size)
+    numbers = generator.normal(size=(2, size, size)) + 1j * generator.normal(size=(2, size, size))
+    numbers += numbers.conj().swapaxes(1, 2) if hermitian else numbers.swapaxes(1, 2)
+    if kind == "pairs":
+        numbers *= 1 - np.eye(size)
+    elif kind == "singular":
+        numbers[1, :1] = numbers[1, :, :1] = 0
+    matrices = (numbers if "complex" in dtype else numbers.real).astype(dtype)
+
+    def solved(t: Any, x: Any) -> Any:
+        found = t.linalg.ldl_factor_ex(x, hermitian=hermitian)
+        whole = t.linalg.ldl_factor(x[:1], hermitian=hermitian)
+        return *found, t.linalg.ldl_solve(*found[:2], x + 1, hermitian=hermitian)[:1], *whole
+
+    compare(solved, matrices, grad=False, tolerance=1e-2 if dtype == "float32" else 1e-8)
+    if kind == "any":
+        x = eagerjit.tensor(matrices)
+        found = zip(solved(eagerjit, x), eagerjit.jit(lambda x: solved(eagerjit, x))(x), strict=True)
+        assert all(a.numpy().tobytes() == b.numpy().tobytes() for a, b in found)
+
+
 SECOND = {
     "inv": lambda t, x: t.linalg.inv(shifted(t, x)),
     "det": lambda t, x: t.linalg.det(x),
