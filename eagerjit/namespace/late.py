@@ -72,6 +72,7 @@ METHODS = {
 
 FUNCTIONS = {
     "eagerjit.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+    "eagerjit.ops.time_first": "conv_tbc",
     "eagerjit.ops.pooling": "avg_pool1d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices",
     "eagerjit.ops.adaptive": "adaptive_avg_pool1d",
     "eagerjit.namespace.symbols": "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
@@ -157,6 +158,7 @@ _NETWORK = {
     "multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss triplet_margin_loss "
     "triplet_margin_with_distance_loss",
     "eagerjit.ops.rearranging": "unfold fold",
+    "eagerjit.ops.time_first": "conv_tbc",
     "eagerjit.ops.resampling": "interpolate upsample upsample_nearest upsample_bilinear",
     "eagerjit.ops.sampling": "grid_sample affine_grid",
 }

@@ -26,6 +26,36 @@ def alike(call: Callable[[Any], Any], tolerance: float | None = None) -> None:
     same(*outcomes, tolerance=tolerance)
 
 
+SEQUENCES = {
+    "plain": ((4, 2, 3), (3, 3, 2), (2,), 0),
+    "padded": ((4, 2, 3), (3, 3, 2), (2,), 2),
+    "other channels": ((4, 2, 4), (3, 3, 2), (2,), 0),
+    "too few dimensions": ((4, 2), (3, 3, 2), (2,), 0),
+    "a flat weight": ((4, 2, 3), (3, 3), (2,), 0),
+    "a long bias": ((4, 2, 3), (3, 3, 2), (3,), 0),
+    "a wide bias": ((4, 2, 3), (3, 3, 2), (1, 2), 0),
+    "a short sequence": ((2, 2, 3), (5, 3, 2), (2,), 0),
+    "no bias": ((4, 2, 3), (3, 3, 2), None, 0),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_convolutions_of_sequences(name: str) -> None:
+    *shapes, pad = SEQUENCES[name]
+    values = [None if shape is None else RANDOM.normal(size=shape) for shape in shapes]
+
+    def call(t: Any, wrap: Callable[[Any], Any] = lambda function: function) -> Any:
+        x, w, b = (None if v is None else t.tensor(v, requires_grad=True) for v in values)
+        out = wrap(t.conv_tbc)(x, w, b, pad)
+        weighted = (out * t.arange(float(out.numel())).reshape(out.shape)).sum()
+        return out, t.nn.functional.conv_tbc(x, w, b, pad), *t.autograd.grad(weighted, (x, w, b))
+
+    alike(call)
+    if name in ("plain", "padded"):
+        found = zip(call(ej), call(ej, ej.jit), strict=True)
+        assert all(a.detach().numpy().tobytes() == b.detach().numpy().tobytes() for a, b in found)
+
+
 # -- reflectors -------------------------------------------------------------------------------------------------------
 
 SHAPES = [(3, 3), (4, 2), (2, 4), (2, 3, 4), (0, 3), (3, 0), (1, 1), (0, 2, 2), (3,)]
