@@ -175,7 +175,7 @@ class RNNBase(Module):
         first, second = (weight("bias_ih"), weight("bias_hh")) if self.bias else (None, None)
         projection = weight("weight_hr") if self.proj_size else None
         weights = (weight("weight_ih"), weight("weight_hh"), first, second, projection)
-        return _run(self.mode, x, state, *weights, sizes, reverse)
+        return _run(self.mode, x, state, *weights, sizes, reverse, self.mode == "GRU")
 
     def extra_repr(self) -> str:
         shown = [f"{self.input_size}, {self.hidden_size}"]
@@ -220,11 +220,12 @@ def _check_sizes(num_layers: Any, hidden_size: int, proj_size: int, mode: str) -
 def _run(
     mode: str, x: Tensor, state: list[Tensor], weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None,
     bias_hh: Tensor | None, projection: Tensor | None = None, sizes: Any = None, reverse: bool = False,
+    wide: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """One layer in one direction. Only in a GRU the two biases are not simply added, by the steps."""
     if mode != "GRU" and bias_ih is not None and bias_hh is not None:
         bias_ih, bias_hh = None, bias_ih + bias_hh
-    return layer(mode, F.linear(x, weight_ih, bias_ih), state, weight_hh, bias_hh, projection, sizes, reverse)
+    return layer(mode, F.linear(x, weight_ih, bias_ih), state, weight_hh, bias_hh, projection, sizes, reverse, wide)
 
 
 class RNN(RNNBase):
@@ -302,7 +303,7 @@ class RNNCellBase(Module):
                 expected = (x.shape[0], self.hidden_size)
                 raise RuntimeError(f"hidden has shape {list(part.shape)}, expected {list(expected)}")
         weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        _, *final = _run(self.mode, x.unsqueeze(0), list(parts), *weights)
+        _, *final = _run(self.mode, x.unsqueeze(0), list(parts), *weights, wide=self.mode in ("GRU", "LSTM"))
         return final if batched else [part.squeeze(0) for part in final]
 
     def extra_repr(self) -> str:

@@ -140,7 +140,7 @@ def _backward(
     alike = g_x[0] is g_gates[0]
     flat = gates.reshape(-1, gates.shape[-1])
     before = _joined([b[0] for b in steps.before], packed)
-    g_weight = flat.t().matmul(before.reshape(-1, before.shape[-1]))
+    g_weight = flat.t().matmul(before.reshape(-1, before.shape[-1]).to(flat.dtype))
     g_bias = flat.sum(0) if biased else None
     return gates if alike else _joined(g_x, packed), _complete(current, begun), g_weight, g_bias
 
@@ -206,12 +206,12 @@ def _all_steps(
 def _forward_types(
     kind: str, x: Tensor, initial: Any, weight: Tensor, bias: Any, sizes: Any, reverse: bool, keep: bool = True
 ) -> list[Any]:
-    rows, dtype = tuple(x.shape)[:-1], x.dtype
-    found = [(dtype, (*rows, initial[0].shape[-1])), *((dtype, tuple(part.shape)) for part in initial)]
+    rows = tuple(x.shape)[:-1]
+    found = [(initial[0].dtype, (*rows, initial[0].shape[-1])), *((part.dtype, tuple(part.shape)) for part in initial)]
     if not keep:
         return found
-    found += [(dtype, (*rows, part.shape[-1])) for part in initial[1:]]
-    return found + ([(dtype, tuple(x.shape))] if CELLS[kind].keeps else [])
+    found += [(part.dtype, (*rows, part.shape[-1])) for part in initial[1:]]
+    return found + ([(x.dtype, tuple(x.shape))] if CELLS[kind].keeps else [])
 
 
 def _all_gradients(
@@ -295,7 +295,7 @@ class _LayerCall:
 
 def layer(
     kind: str, x: Tensor, initial: Sequence[Tensor], weight: Tensor, bias: Tensor | None = None,
-    projection: Tensor | None = None, sizes: Sizes = None, reverse: bool = False,
+    projection: Tensor | None = None, sizes: Sizes = None, reverse: bool = False, wide: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """One layer in one direction: (results of all steps, *final state).
 
@@ -305,13 +305,15 @@ def layer(
     bias        added to the recurrent product: in a GRU that of the product alone, else that of x as well
     projection  of an LSTM, multiplied with every result
     sizes       of packed inputs, the batch size of every step, never growing
+    wide        whether the state keeps its dtype under autocast on a CPU
     """
     steps = x.shape[0] if sizes is None else sizes.shape[0] if isinstance(sizes, Tensor) else len(sizes)
     if steps == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     cell = CELLS[kind]
     if state.casting is not None:
-        x, weight, *initial = state.casting.lower((x, weight, *initial))
+        x, weight, *lowered = state.casting.lower((x, weight, *initial))
+        initial = initial if wide and x.is_cpu else lowered
         bias, projection = (b if b is None else state.casting.lower((b,))[0] for b in (bias, projection))
     is_called = projection is None and _is_called(steps)
     if projection is not None:

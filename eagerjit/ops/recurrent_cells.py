@@ -1,4 +1,7 @@
-"""The steps of recurrent layers, each one fused op, and their gradients."""
+"""The steps of recurrent layers, each one fused op, and their gradients.
+
+Under autocast a state may be wider than the gates, which have the weight's dtype.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, NamedTuple
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.index import cat
+from eagerjit.ops.pointwise import as_dtype
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -34,7 +38,7 @@ def _parts(gates: Tensor, count: int) -> list[Tensor]:
 
 def _summed(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """What the gates are functions of: a bias costs nothing here, where a pass over all projected inputs would."""
-    gates = x + h.matmul(weight.t())
+    gates = x + as_dtype(h, weight.dtype).matmul(weight.t())
     return gates if bias is None else gates + bias
 
 
@@ -68,7 +72,8 @@ def _lstm_gradient(
         ],
         1,
     )  # fmt: skip
-    return g_gates, g_gates.matmul(weight), inner * f
+    g_gates = as_dtype(g_gates, weight.dtype)
+    return g_gates, as_dtype(g_gates.matmul(weight), h.dtype), inner * f
 
 
 # -- GRU --------------------------------------------------------------------------------------------------------------
@@ -84,7 +89,7 @@ def _gru_gates(x: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor, Tensor, Te
 
 def _gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """Cho et al. 2014; the reset gate is applied after the recurrent product."""
-    recurrent = h.matmul(weight.t())
+    recurrent = as_dtype(h, weight.dtype).matmul(weight.t())
     recurrent = recurrent if bias is None else recurrent + bias
     _, update, new, _ = _gru_gates(x, recurrent)
     return (h - new) * update + new, recurrent
@@ -98,8 +103,8 @@ def _gru_gradient(
     g_update = g * (h - new) * update * (1.0 - update)
     g_new = g * (1.0 - update) * (1.0 - new * new)
     g_reset = g_new * hn * reset * (1.0 - reset)
-    g_gates = cat.body([g_reset, g_update, g_new * reset], 1)
-    return cat.body([g_reset, g_update, g_new], 1), g_gates, g * update + g_gates.matmul(weight)
+    g_gates = as_dtype(cat.body([g_reset, g_update, g_new * reset], 1), weight.dtype)
+    return as_dtype(cat.body([g_reset, g_update, g_new], 1), x.dtype), g_gates, g * update + g_gates.matmul(weight)
 
 
 # -- plain ------------------------------------------------------------------------------------------------------------

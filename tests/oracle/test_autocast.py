@@ -158,6 +158,35 @@ def test_networks(kind: str) -> None:
     assert all(p.grad.dtype is ej.float32 for p in ours.parameters())
 
 
+@pytest.mark.parametrize("given", [None, "float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell", "GRU"])
+def test_states_of_recurrent_layers(kind: str, dtype: str, given: str | None) -> None:
+    """Gates are computed in the lower precision, and the state keeps its dtype but in plain cells."""
+    ours, theirs = (getattr(library.nn, kind)(4, 4) for library in (ej, torch))
+    theirs.load_state_dict({k: torch.tensor(v.numpy()) for k, v in ours.state_dict().items()})
+
+    def outcome(library: Any, layer: Any) -> list[Any]:
+        x = library.tensor(draw((5, 2, 4) if kind == "GRU" else (2, 4), "float32", -1, 1, 1))
+        h = library.tensor(draw((1, 2, 4) if kind == "GRU" else (2, 4), "float32", -1, 1, 2))
+        leaves = [x.to(getattr(library, dtype)).requires_grad_()]
+        leaves += [] if given is None else [h.to(getattr(library, given)).requires_grad_()]
+        state = None if given is None else (leaves[1], leaves[1] * 0.5) if kind == "LSTMCell" else leaves[1]
+        with library.autocast("cpu"):
+            out = layer(leaves[0], state)
+        parts = out if isinstance(out, tuple) else (out,)
+        loss = sum(part.float().square().sum() for part in parts)
+        gradients = library.autograd.grad(loss, [*leaves, *parameters[library]])
+        return [*parts, *gradients]
+
+    parameters = {ej: [*ours.parameters()], torch: [*theirs.parameters()]}
+    found, expected = outcome(ej, ours), outcome(torch, theirs)
+    assert [str(t.dtype) for t in found] == [str(t.dtype) for t in expected]
+    same([t.float() for t in found], [t.float() for t in expected], 0.08)
+    jitted = [t.detach().float().numpy().tobytes() for t in outcome(ej, ej.jit(ours))]
+    assert jitted == [t.detach().float().numpy().tobytes() for t in found]
+
+
 def test_training_step_jitted() -> None:
     bits = []
     for wrap in (lambda f: f, ej.jit):
