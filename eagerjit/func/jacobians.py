@@ -57,7 +57,7 @@ def rows(done: Run, chunk_size: int | None = None) -> list[list[Tensor]]:
     pulled = plain_vmap(lambda *c: tuple(done.pull(list(c))), chunk_size=chunk_size)(*_basis(outputs))
     per_input = [_split(r, outputs) for r in pulled]
     return [
-        [part.reshape(*o.shape, *x.shape) for part, x in zip(parts, leaves, strict=True)]
+        [part.reshape((*o.shape, *x.shape)) for part, x in zip(parts, leaves, strict=True)]
         for o, parts in zip(outputs, zip(*per_input, strict=True), strict=True)
     ]
 
@@ -67,7 +67,7 @@ def columns(done: Run, randomness: str = "error") -> list[list[Tensor]]:
     leaves = done.starts.leaves
     pushed = plain_vmap(lambda *t: tuple(done.push(list(t))), randomness=randomness)(*_basis(leaves))
     return [
-        [p.movedim(0, -1).reshape(*o.shape, *x.shape) for p, x in zip(_split(column, leaves), leaves, strict=True)]
+        [p.movedim(0, -1).reshape((*o.shape, *x.shape)) for p, x in zip(_split(column, leaves), leaves, strict=True)]
         for o, column in zip(done.outputs, pushed, strict=True)
     ]
 

@@ -82,7 +82,7 @@ def lines_at(input: Tensor, d: int, index: Tensor) -> Tensor:
     place = wrapped(index, input.shape[d]).reshape(*(1,) * d, -1, *(1,) * len(after))
     place = place.expand((*before, place.shape[d], *after))
     found = emit(indexing.gather, input, place, dim=d, error="IndexError")
-    return found if index.ndim == 1 else found.reshape(*before, *index.shape, *after)
+    return found if index.ndim == 1 else found.reshape((*before, *index.shape, *after))
 
 
 def check_index(name: str, index: Any, any_empty: bool = False) -> None:

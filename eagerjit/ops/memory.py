@@ -111,7 +111,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
     """Give the tensor another one's shape; see `resize_`."""
-    return resize_(self, *the_template.shape)
+    return resize_(self, the_template.shape)
 
 
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:

@@ -262,7 +262,7 @@ def _index_gradient(g: Any, sizes: Any, tensors: Any, places: tuple[int, ...]) -
     if first != 0 and used == list(range(first, used[-1] + 1)):
         g = g.permute(*range(first, first + count), *range(first), *range(first + count, g.ndim))
     rows = g.new_zeros((math.prod([sizes[d] for d in used]), *rest)).add_rows(linear, g)
-    moved = rows.reshape(*(sizes[d] for d in front))
+    moved = rows.reshape([sizes[d] for d in front])
     return moved.permute(inverse(front))
 
 

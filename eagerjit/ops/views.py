@@ -46,7 +46,9 @@ def dimension(dim: Any, rank: int) -> int:
 
 
 def shape_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Sizes given one by one or as one sequence."""
+    """Sizes given one by one or as one sequence. Raises TypeError for none."""
+    if not args:
+        raise TypeError("a size is missing: give sizes one by one, or a sequence of them, which may be empty")
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     if all([type(d) is int for d in args]):
@@ -238,7 +240,7 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """input expanded to other's shape."""
     check_other("expand_as", other)
-    return expand(input, *other.shape)
+    return expand(input, other.shape)
 
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:

@@ -186,7 +186,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor with other's shape."""
     views.check_other("reshape_as", other)
-    return views.reshape(self, *other.shape)
+    return views.reshape(self, other.shape)
 
 
 @method

@@ -84,7 +84,7 @@ def _is_tuple(thing: ptr) -> bool:
 
 
 def integers(arguments: ptr, n: i64, numbers: ptr) -> i64:
-    """Stores ints given one by one, or as one tuple or list, and returns how many; -1 where some are none."""
+    """Stores ints given one by one, or as one tuple or list, and returns how many; -1 where some or all are none."""
     if n == 1 and load_ptr(load_ptr(arguments, 0), OBJECT_TYPE) != PyLong_Type:
         sequence = load_ptr(arguments, 0)
         listed = load_ptr(sequence, OBJECT_TYPE) == PyList_Type
@@ -99,7 +99,7 @@ def integers(arguments: ptr, n: i64, numbers: ptr) -> i64:
                 return -1
             store_i64(numbers, 8 * i, value)
         return n
-    if n >= MAX_NDIM:
+    if n == 0 or n >= MAX_NDIM:
         return -1
     for i in range(n):
         value = integer(load_ptr(arguments, 8 * i))

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from oracle import compare
 
+import eagerjit
+
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64")
 
 OF_DTYPES: dict[str, Any] = {
@@ -88,3 +90,12 @@ CALLS: dict[str, Any] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_call(name):
     compare(CALLS[name])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)], ids=str)
+@pytest.mark.parametrize("name", "reshape view expand permute repeat tile sum_to_size resize_".split())
+def test_sizes_that_are_missing(name: str, shape: tuple[int, ...]) -> None:
+    compare(lambda t, x: getattr(x, name)(), np.ones(shape), grad=False)
+    compare(lambda t, x: getattr(x, name)(()), np.ones(shape), grad=False)
+    with pytest.raises(TypeError):
+        eagerjit.jit(lambda x: getattr(x.clone(), name)())(eagerjit.ones(shape))
