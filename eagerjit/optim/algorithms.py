@@ -162,7 +162,13 @@ class Adam(Optimizer):
         validated("weight_decay value", weight_decay)
         if foreach and not capturable and isinstance(lr, Tensor):
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay}
+        for index, beta in enumerate(betas):
+            if foreach and not capturable and isinstance(beta, Tensor):
+                raise ValueError(f"betas[{index}] as a Tensor is not supported for capturable=False and foreach=True")
+            if isinstance(beta, Tensor) and beta.numel() != 1:
+                raise ValueError(f"Tensor betas[{index}] must be 1-element")
+        shares = tuple(beta.reshape(()) if isinstance(beta, Tensor) and beta.ndim else beta for beta in betas)
+        options = {"lr": lr, "betas": shares, "eps": eps, "weight_decay": weight_decay}
         validated_ways(fused, foreach, differentiable)
         how = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
         flags = {"amsgrad": amsgrad, "maximize": maximize, **how, "decoupled_weight_decay": decoupled_weight_decay}
