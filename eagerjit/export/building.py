@@ -14,7 +14,7 @@ from eagerjit.compiler.ops.elementwise import argument
 from eagerjit.export.functions import FUNCTIONS, generator_state, op_function, primitive, sym_size
 from eagerjit.export.recording import Call, Recorded, nodes_in
 from eagerjit.generator import default_generator
-from eagerjit.packets import aten
+from eagerjit.namespace.packets import aten
 from eagerjit.tensors.creation import empty
 from eagerjit.tensors.tensor import Tensor
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from eagerjit import fx
+from eagerjit.calling.dispatch import OPS
 from eagerjit.compiler import size_text
 from eagerjit.compiler.sizes import Guard
-from eagerjit.dispatch import OPS
 from eagerjit.export.functions import FUNCTIONS, OpFunction, PrimitiveFunction, op_function, primitive
 from eagerjit.export.program import Contract, ExportedProgram, TensorGuard
 from eagerjit.export.signature import (
@@ -24,7 +24,7 @@ from eagerjit.export.signature import (
     OutputSpec,
     TensorArgument,
 )
-from eagerjit.packets import Packet, aten, function_of
+from eagerjit.namespace.packets import Packet, aten, function_of
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.runtime.dtypes import BY_SHORT, DType
 from eagerjit.serialization import load as load_file

@@ -6,10 +6,10 @@ import functools
 import inspect
 from typing import Any
 
+from eagerjit.calling.dispatch import OPS, Op, emit
 from eagerjit.compiler.ops import TABLE
-from eagerjit.dispatch import OPS, Op, emit
 from eagerjit.generator import default_generator
-from eagerjit.packets import Packet, aten, function_of
+from eagerjit.namespace.packets import Packet, aten, function_of
 from eagerjit.recording.numbers import SymbolicInt, expression
 from eagerjit.runtime.parameters import Parameters
 from eagerjit.tensors.tensor import Tensor

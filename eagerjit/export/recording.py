@@ -10,10 +10,10 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.autograd.modes import no_grad
+from eagerjit.calling.dispatch import OPS
 from eagerjit.compiler.ir import Graph, Node, ancestors
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.sizes import Guard, Size
-from eagerjit.dispatch import OPS
 from eagerjit.nn.module import Module
 from eagerjit.pytree import Structure
 from eagerjit.recording.numbers import SymbolicInt, expression

@@ -301,8 +301,8 @@ class _Printer:
 def public_name(target: Any) -> str | None:
     """Where the library, or Python, has a function for all to see."""
     import eagerjit
+    from eagerjit.namespace.packets import Packet
     from eagerjit.nn import functional
-    from eagerjit.packets import Packet
 
     name = getattr(target, "__name__", "call")
     if isinstance(target, Packet):

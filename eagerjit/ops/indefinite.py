@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public
-from eagerjit.dispatch import Op
+from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import public
 from eagerjit.ops.conditions import required
 from eagerjit.ops.factor import LinAlgError, MatrixOp, batch_shape, matrices
 from eagerjit.ops.factored import LDL, LDLInfo
