@@ -86,3 +86,22 @@ def test_padding_of_ever_other_lengths(compiled: list[str]) -> None:
         for row, x in zip(padded, given, strict=True):
             assert torch.equal(row[: len(x)], x) and bool((row[len(x) :] == -1).all())
     assert "cat" not in compiled
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64", "uint8"])
+@pytest.mark.parametrize("borders", [(1, 0), (0, 1), (1, 1), (2, 3), (16, 1), (0, 0)], ids=str)
+def test_rows_with_borders(dtype: str, borders: tuple[int, int]) -> None:
+    """Narrow parts are written along with the longer one, parts of no width by nobody."""
+    random = np.random.default_rng(0)
+    before, after = borders
+    for shape in ((5, 1), (2, 3, 7), (33, 16), (1, 17), (64, 40), (0, 4), (4, 0)):
+        x = random.integers(0, 99, shape).astype(dtype)
+
+        def joined(x: Any) -> Any:
+            left, right = (x[..., :1].expand(*x.shape[:-1], n) if x.shape[-1] else x for n in (before, after))
+            return torch.cat([left, x, right, x[..., :0]], -1)
+
+        edges = [np.repeat(x[..., :1], n, -1) for n in borders]
+        expected = np.concatenate([edges[0], x, edges[1]], -1)
+        for call in (joined, torch.jit(joined)):
+            np.testing.assert_array_equal(call(torch.tensor(x)).numpy(), expected)

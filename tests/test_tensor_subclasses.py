@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import eagerjit
+from eagerjit.calling.dispatch import OPS
 
 BOTH = pytest.mark.parametrize("library", [torch, eagerjit], ids=["torch", "eagerjit"])
 
@@ -243,3 +244,21 @@ def test_functions_of_pytorch_itself_refuse_our_tensors() -> None:
     for call in calls:
         with pytest.raises(TypeError):
             call(x)
+
+
+def test_exported_graphs_name_the_same_functions() -> None:
+    """Also once there is a class, when functions of the namespace are no longer methods too."""
+    program = eagerjit.export.export(eagerjit.nn.ReLU(), (eagerjit.ones(2),))
+    assert [n.target for n in program.graph.nodes if n.op == "call_function"] == [eagerjit.ops.aten.relu.default]
+
+
+def test_what_exported_graphs_compute_by_primitives_is_no_op_of_the_table() -> None:
+    class Module(eagerjit.nn.Module):
+        def forward(self, x: eagerjit.Tensor) -> eagerjit.Tensor:
+            return x + eagerjit.rand(2)
+
+    before = set(OPS)
+    program = eagerjit.export.export(Module(), (eagerjit.ones(2),))
+    assert (program.module()(eagerjit.ones(2)) >= 1).all()
+    assert any(repr(n.target).startswith("prims.") for n in program.graph.nodes)
+    assert set(OPS) == before

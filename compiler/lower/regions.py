@@ -106,7 +106,7 @@ class RegionBuilder:
     def _has_borders(self, dim: int, parts: list[Part]) -> bool:
         """Whether some of a row's parts are so narrow that they had better be written while the row is in a cache."""
         widths = [sizes.product(value.type.shape[dim:]) for value, _ in parts]
-        narrow = sum(isinstance(width, int) and width <= self.blocking.border for width in widths)
+        narrow = sum(isinstance(width, int) and 0 < width <= self.blocking.border for width in widths)
         return 0 < narrow < len(parts) <= MOST_PARTS and bool(without_ones(parts[0][0].type.shape[:dim]))
 
     def _rows_joined(self, number: int, dim: int, parts: list[Part]) -> Built:

@@ -32,6 +32,7 @@ def _primitive(count: int) -> Op:
     body.takes = Parameters(names, (inspect.Parameter.empty,) * len(names))  # type: ignore[attr-defined]
     op = Op(f"primitive_{count}", body)
     op.symbolic = False  # sizes among the attributes are those of the call
+    del OPS[op.name]  # not one of the table's: who records a call notes the primitive
     return op
 
 
@@ -74,8 +75,8 @@ def primitive(name: str) -> PrimitiveFunction:
 @functools.cache
 def op_function(name: str) -> Packet | OpFunction:
     """An op as `torch.ops.aten` has it where that is the op itself. Raises KeyError for a name that none has."""
-    call = OPS[name].call
-    return getattr(aten, name) if function_of(name) is call else OpFunction(name)
+    is_itself = function_of(name) == OPS[name].call  # or what stands for it where classes are asked
+    return getattr(aten, name) if is_itself else OpFunction(name)
 
 
 def sym_size(input: Tensor, dim: int) -> int:

@@ -366,11 +366,11 @@ def laid_out(whole: Any, shape: tuple[int, ...], kind: str) -> Any:
     """A tensor of this shape in the memory of another."""
     if kind == "transposed" and len(shape) > 1:
         dims = tuple(range(len(shape)))[::-1]
-        return whole[: math.prod(shape)].reshape(*shape[::-1]).permute(*dims).detach()
+        return whole[: math.prod(shape)].reshape(shape[::-1]).permute(dims).detach()
     if kind == "strided":
-        wide = whole.reshape(*(2 * d + 1 for d in shape))
+        wide = whole.reshape(tuple(2 * d + 1 for d in shape))
         return wide[tuple(slice(1, 1 + 2 * d, 2) for d in shape)].detach() if shape else wide.detach()
-    return whole[: math.prod(shape)].reshape(*shape).clone()
+    return whole[: math.prod(shape)].reshape(shape).clone()
 
 
 # -- one call, and what came of it ------------------------------------------------------------------------------------
