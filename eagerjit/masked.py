@@ -150,7 +150,8 @@ def median(
 def logsumexp(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
     """The logarithm of the sum of exponentials."""
     dims = _dims(dim, input.ndim)
-    return _shown(input, mask, _least(input)).logsumexp(dims, keepdim).to(dtype or input.dtype)
+    least = -math.inf if input.dtype.is_complex else _least(input)
+    return _shown(input, mask, least).logsumexp(dims, keepdim).to(dtype or input.dtype)
 
 
 def logaddexp(

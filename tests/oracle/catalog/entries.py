@@ -72,8 +72,6 @@ MORE: dict[str, str] = {
     "torch.nn.AvgPool2d": "bool uint8 int8 int16 int32",
     "torch.nn.functional.avg_pool2d": "bool uint8 int8 int16 int32",
     "torch.nn.BCELoss": "uint8 int8 int16 int32 int64",
-    "torch.nn.functional.nll_loss": "uint8 int8 int16 int32 int64",
-    "torch.nn.NLLLoss": "uint8 int8 int16 int32 int64",
     "torch.nn.Unfold": "uint8 int8 int16 int32 int64",
 }
 """Dtypes that are computed although PyTorch has no kernel for them."""
