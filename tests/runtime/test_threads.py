@@ -125,7 +125,9 @@ def sleepers(kernel: int) -> ctypes.c_int64:
     run(kernel, 100)
     pool = native().address("thread_pool")
     started, sleeping = (ctypes.c_int64.from_address(pool + at) for at in (layout.STARTED, layout.SLEEPERS))
+    give_up = time.monotonic() + 60
     while any_other_thread_runs() or sleeping.value < started.value:
+        assert time.monotonic() < give_up, "other threads do not fall asleep"
         time.sleep(0.001)
     return sleeping
 
