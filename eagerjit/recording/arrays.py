@@ -180,7 +180,7 @@ class TracedArray(_StandIn):
     def transpose(self, *axes: Any) -> TracedArray:
         """The same memory with its dimensions in another order, by default from last to first."""
         order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes or range(self.ndim)[::-1]
-        return TracedArray(self.tensor.detach().permute(order), self.shown)
+        return TracedArray(self.tensor.detach().permute(tuple(order)), self.shown)
 
     @property
     def T(self) -> TracedArray:
