@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Collection, Sequence
-from inspect import Parameter
+from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, NamedTuple
 
 from eagerjit.runtime import dtypes, heap_types, layout, mode
@@ -113,6 +113,16 @@ class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.
 
     def __repr__(self) -> str:
         return f"<built-in function {self.__name__}>"
+
+    @property
+    def __signature__(self) -> Signature:
+        """What `help` shows: what a Python function in this one's place takes by name, else the parameters."""
+        taken = signature(self.__dict__.get("__wrapped__", self.slow))
+        if {p.kind for p in taken.parameters.values()} != {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}:
+            return taken
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        pairs = zip(self.parameters, self.defaults, strict=True)
+        return Signature([Parameter(name, kind, default=default) for name, default in pairs])
 
     def reflection(self) -> OpCall:
         """The same operator with its first two arguments in the other order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Signature
 from typing import Any
 
 from eagerjit.runtime import layout, mode
@@ -46,6 +47,11 @@ class Planned(OpCall):
         super().__init__(plan.__name__, called or self._call, self._learn, names, defaults)
         self.__doc__, self.__module__, self.__wrapped__ = plan.__doc__, plan.__module__, plan
         self._plan, self._kind = plan, OF_RANKS if of_ranks else 0
+
+    @property
+    def __signature__(self) -> Signature:
+        """The plan's, which returns what a call of this does not."""
+        return super().__signature__.replace(return_annotation=Signature.empty)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if layout.loaded():

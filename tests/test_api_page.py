@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import eagerjit as torch
+from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.tools import catalogue
 from eagerjit.tools.differences import DIFFERENCES
 
@@ -35,3 +40,43 @@ def test_command_prints_the_page() -> None:
         [sys.executable, "-m", "eagerjit", "api"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout.startswith("# The API") and "## eagerjit.nn.functional" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (torch.mul, ["input", "other"]),
+        (torch.add, ["input", "other", "scaled", "alpha", "out"]),
+        (torch.sum, ["input", "dim", "keepdim", "dtype"]),
+        (torch.softmax, ["input", "dim", "dtype", "_stacklevel"]),
+        (torch.reshape, ["input", "shape"]),
+        (torch.zeros, ["size", "dtype", "device", "requires_grad"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_signatures_can_be_asked_for(function: object, parameters: list[str]) -> None:
+    signature = inspect.signature(function)  # type: ignore[arg-type]
+    assert list(signature.parameters) == parameters
+    assert signature.return_annotation in (inspect.Signature.empty, "Tensor")
+
+
+KINDS = {
+    "complex numbers": torch.tensor([0.5 + 0.5j]),
+    "bools": torch.tensor([True]),
+    "floating point": torch.tensor([0.5]),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, op in POINTWISE.items() if "For every" in str(op.call.__doc__)])
+def test_docstrings_of_elementwise_ops_name_the_errors(name: str) -> None:
+    op = POINTWISE[name]
+    described = str(op.call.__doc__)
+    _, _, errors = described.partition("Raises")
+    for kind, numbers in KINDS.items():
+        arguments = [numbers] * op.required
+        if kind not in errors:
+            op.call(*arguments)
+            continue
+        with pytest.raises(RuntimeError) as raised:
+            op.call(*arguments)
+        assert f"{type(raised.value).__name__} for" in errors

@@ -10,6 +10,7 @@ from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise
 from eagerjit.ops.pointwise import as_dtype, wide
+from eagerjit.ops.wording import OF_FLOATS, also
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
 from eagerjit.tensors.tensor import Tensor
@@ -42,12 +43,12 @@ def _activation(
         return g.to(wide(g.dtype)) * slope(input.to(wide(input.dtype)), *parameters)
 
     body.takes = taken  # type: ignore[attr-defined]
-    body.__doc__ = function.__doc__
+    body.__doc__ = also(function.__doc__, OF_FLOATS)
     return Op(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
 
 
 def _relu(input: Tensor) -> Tensor:
-    """max(input, 0)."""
+    """max(input, 0), in input's dtype; NaN stays. Raises RuntimeError for bools."""
     if input.dtype is dtypes.bool_:
         raise RuntimeError("Boolean inputs not supported for relu")
     return emit(elementwise.maximum, input, as_dtype(0, input.dtype))
@@ -59,7 +60,11 @@ relu.formal = RELU_LIKE
 
 
 def _gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """input * P(normal <= input), exactly or with tanh."""
+    """input * P(normal <= input), exactly or with tanh (Hendrycks and Gimpel 2016).
+
+    `approximate` is "none" (by erf) or "tanh": 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))), else
+    RuntimeError.
+    """
     if not isinstance(approximate, str):
         raise TypeError(f"gelu(): argument 'approximate' must be str, not {type(approximate).__name__}")
     if approximate == "tanh":
@@ -82,7 +87,7 @@ gelu = _activation("gelu", _gelu, _gelu_slope)
 
 
 def _silu(input: Tensor) -> Tensor:
-    """input * sigmoid(input)."""
+    """input * sigmoid(input) (Elfwing et al. 2018)."""
     return input * input.sigmoid()
 
 
@@ -95,7 +100,7 @@ silu = _activation("silu", _silu, _silu_slope)
 
 
 def _leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """input where positive, else negative_slope * input."""
+    """input where positive, else negative_slope * input (Maas et al. 2013)."""
     return input.where(input > 0, input * negative_slope)
 
 
@@ -109,7 +114,7 @@ leaky_relu.formal = RELU_LIKE
 
 
 def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """input where positive, else alpha * (e**input - 1)."""
+    """input where positive, else alpha * (e**input - 1) (Clevert et al. 2016)."""
     return input.where(input > 0, alpha * input.expm1())
 
 
@@ -126,7 +131,10 @@ elu = _activation("elu", _elu, _elu_slope, ("alpha",))
 
 
 def _selu(input: Tensor) -> Tensor:
-    """The self-normalising exponential unit."""
+    """The self-normalising exponential unit: 1.0507 * input where positive, else 1.7581 * (e**input - 1).
+
+    The constants keep mean 0 and variance 1 from layer to layer (Klambauer et al. 2017).
+    """
     return 1.0507009873554805 * input.where(input > 0, 1.6732632423543772 * input.expm1())
 
 
@@ -138,7 +146,7 @@ selu = _activation("selu", _selu, _selu_slope)
 
 
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """input where positive, else alpha * (e**(input / alpha) - 1)."""
+    """input where positive, else alpha * (e**(input / alpha) - 1) (Barron 2017)."""
     return input.where(input > 0.0, alpha * (input / alpha).expm1())
 
 
@@ -146,7 +154,7 @@ celu = _activation("celu", _celu, lambda x, alpha: (x.where(x < 0, 0.0) / alpha)
 
 
 def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + e**(beta * input)) / beta; input itself beyond the threshold."""
+    """log(1 + e**(beta * input)) / beta; input itself where beta * input exceeds the threshold."""
     scaled = input * beta
     return input.where(scaled > threshold, scaled.exp().log1p() / beta)
 
@@ -183,7 +191,7 @@ hardtanh.formal = RELU_LIKE
 
 
 def _hardsigmoid(input: Tensor) -> Tensor:
-    """input / 6 + 1/2 limited to [0, 1]."""
+    """input / 6 + 1/2 limited to [0, 1] (Howard et al. 2019)."""
     return (input + 3.0).clamp(0.0, 6.0) / 6.0
 
 
@@ -195,7 +203,7 @@ hardsigmoid = _activation("hardsigmoid", _hardsigmoid, _hardsigmoid_slope)
 
 
 def _hardswish(input: Tensor) -> Tensor:
-    """input * hardsigmoid(input)."""
+    """input * hardsigmoid(input) (Howard et al. 2019)."""
     return input * (input + 3.0).clamp(0.0, 6.0) / 6.0
 
 
@@ -207,7 +215,7 @@ hardswish = _activation("hardswish", _hardswish, _hardswish_slope)
 
 
 def _mish(input: Tensor) -> Tensor:
-    """input * tanh(softplus(input))."""
+    """input * tanh(softplus(input)) (Misra 2020)."""
     return input * _softplus(input).tanh()
 
 

@@ -10,6 +10,7 @@ from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import public
 from eagerjit.ops.pointwise import as_dtype, promoted, tensor_beside, wide
+from eagerjit.ops.wording import OF_FLOATS, OF_REAL_NUMBERS, also
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
 from eagerjit.tensors.tensor import Tensor
@@ -39,7 +40,7 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return as_dtype(function(*wide, *arguments[count:]), operands[0].dtype)
 
     body.takes = taken  # type: ignore[attr-defined]
-    body.__doc__ = function.__doc__
+    body.__doc__ = also(function.__doc__, OF_FLOATS if name in _FLOATS_ONLY else OF_REAL_NUMBERS)
     ELEMENTARY[name] = Op(name, body, numbers=taken.required)
     return function
 

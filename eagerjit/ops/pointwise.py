@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.ops.wording import described
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -22,7 +23,7 @@ Number = (bool, int, float, complex, SymbolicInt, TracedFloat)
 
 
 _REAL_ONLY = frozenset(
-    "lt le gt ge maximum minimum floor ceil trunc round remainder floordiv fmod atan2 erf erfc erfinv exp2 clamp "
+    "lt le gt ge maximum minimum floor ceil trunc round remainder floordiv fmod atan2 erf erfc erfinv clamp "
     "fmax fmin signbit deg2rad rad2deg".split()
 )
 """Operations that complex numbers have none of."""
@@ -114,10 +115,19 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
         return apply(input, other)
 
     body: Callable[..., Tensor] = unary if len(primitive.derivative) == 1 else binary
-    body.__doc__ = primitive.doc
+    body.__doc__ = described(primitive, _errors(name, promotion))
     differentiable = any(primitive.derivative)
     numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)
     return Op(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
+
+
+def _errors(name: str, promotion: str) -> list[str]:
+    """What `_pointwise` raises for kinds of numbers."""
+    kinds = {"complex numbers": name in _REAL_ONLY, "bools": name in _NUMBERS_ONLY or name in ("sub", "neg")}
+    plain = name in ("maximum", "minimum", "sub", "neg")
+    kinds["floating point and complex numbers"] = promotion == "bitwise"
+    refused = [kind for kind, holds in kinds.items() if holds]
+    return [f"{'RuntimeError' if plain else 'NotImplementedError'} for {' and '.join(refused)}"] if refused else []
 
 
 def _with_scale(primitive: Primitive, values: list[Tensor], operands: tuple[Any, ...]) -> Tensor:

@@ -96,7 +96,7 @@ def _sentence(value: Any) -> str:
     """The first sentence of a docstring; of a class that has none, its base's."""
     text = inspect.getdoc(value) or ""
     paragraph = " ".join(text.split("\n\n")[0].split())
-    found = re.match(r".*?[.!?](?=\s|$)", paragraph)
+    found = re.match(r".*?(?<!et al)[.!?](?=\s|$)", paragraph)
     return found.group() if found else paragraph
 
 
