@@ -41,7 +41,6 @@ from eagerjit.tensors.making import makes
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import NOWHERE, device_of
-from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 _DEFAULT_STATE = default_generator.state
@@ -61,7 +60,7 @@ def _state(generator: Generator | None, device: Any = None) -> Tensor:
     return generator.state
 
 
-def _state_for(input: Tensor) -> Tensor:
+def state_for(input: Tensor) -> Tensor:
     """The default state where a tensor lies."""
     return default_generator.state if type(input._data) is np.ndarray else _state(None, device_of(input))
 
@@ -152,7 +151,11 @@ def rand(
     *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Uniform numbers in [0, 1)."""
+    """Uniform numbers in [0, 1), in a shape given as sizes or as one sequence of them.
+
+    Of the default dtype unless another floating or complex one is named, drawn from `generator`, or the stream that
+    `manual_seed` starts. Raises NotImplementedError for dtypes of integers.
+    """
     if dtype is not None and dtype.is_complex:
         return finish(_in_parts(_rand_op, sizes_of(size), generator, dtype), requires_grad)
     out = _rand_op.call(_state(generator), sizes_of(size), _floating("rand", dtype))
@@ -164,7 +167,10 @@ def randn(
     *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Standard normal numbers; complex ones of variance 1, half of it in each part."""
+    """Standard normal numbers; complex ones of variance 1, half of it in each part. Options are those of `rand`.
+
+    By Box and Muller's transform (1958) of uniform numbers.
+    """
     if dtype is not None and dtype.is_complex:
         return finish(_in_parts(_randn_op, sizes_of(size), generator, dtype) * math.sqrt(0.5), requires_grad)
     out = _randn_op.call(_state(generator), sizes_of(size), _floating("randn", dtype))
@@ -176,7 +182,10 @@ def randint(
     low: Any = 0, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: DType | None = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Integers from low (0) up to but excluding high."""
+    """Integers from low (0) up to but excluding high, in shape `size`, int64 unless another dtype is named.
+
+    Raises RuntimeError unless low < high, TypeError for bounds that are no integers.
+    """
     if size is None:
         low, high, size = 0, low, high
     if any(isinstance(x, float) or (isinstance(x, Tensor) and x.ndim) for x in (low, high)):
@@ -217,7 +226,7 @@ def randperm(
     n: int, *, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The integers below n in random order."""
+    """The integers below n in random order: a vector of int64 unless another dtype is named."""
     drawn = _randperm_op.call(_state(generator), sizes_of((n,)), dtype or dtypes.int64)
     return finish(drawn, requires_grad)
 
@@ -243,7 +252,11 @@ def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
     **options: Any,
 ) -> Tensor:  # fmt: skip
-    """Normal numbers of a mean and a standard deviation, each a number or a tensor."""
+    """Normal numbers of a mean and a standard deviation, each a number or a tensor, which broadcast; or in shape
+    `size`.
+
+    Raises RuntimeError for a negative deviation, TypeError for two numbers without `size`.
+    """
     if isinstance(std, (int, float)) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if isinstance(std, Tensor):
@@ -265,7 +278,11 @@ def normal(
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """Indices drawn with probabilities proportional to the rows of input."""
+    """Indices drawn with probabilities proportional to a vector of weights, or to each row of a matrix: int64.
+
+    Without `replacement` no index occurs twice. Raises RuntimeError for weights that are negative, infinite, NaN or all
+    0, for integers, and for more samples than weights without replacement.
+    """
     if type(num_samples) is not int and not hasattr(num_samples, "__index__"):
         kind = type(num_samples).__name__
         raise TypeError(f"multinomial(): argument 'num_samples' (position 2) must be int, not {kind}")
@@ -361,35 +378,3 @@ def _source(target: Tensor, generator: Generator | None) -> tuple[Tensor, ...]:
 
 for _method in (normal_, uniform_):
     setattr(Tensor, _method.__name__, _method)
-
-
-# -- dropout ----------------------------------------------------------------------------------------------------------
-
-
-def _dropout(input: Tensor, generator_state: Tensor, p: Any, scale: Any) -> tuple[Tensor, Tensor]:
-    shape = tuple(input.shape)
-    mask = uniform(generator_state, shape, dtypes.float32) >= p
-    out = input * (as_dtype(mask, input.dtype) * scale)
-    advance(generator_state, shape)
-    return out, mask
-
-
-_dropout_op = Op(
-    "dropout",
-    _dropout,
-    (lambda g, out, input, generator_state, p, scale: g[0] * (out[1].to(g[0].dtype) * scale), None, None, None),
-    ("p", "scale"),
-)
-
-
-def dropout(input: Tensor, p: float, training: bool) -> Tensor:
-    """Elements zeroed with probability p, the others scaled by 1 / (1 - p)."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0:
-        return input
-    if p == 1:
-        return input * input.new_zeros(())
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {TYPE_NAMES[input.dtype]}")
-    return _dropout_op.call(input, _state_for(input), p if isinstance(p, float) else float(p), 1.0 / (1.0 - p))[0]

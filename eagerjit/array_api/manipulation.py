@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eagerjit.array_api.axes import axes_of, axis_of
 from eagerjit.array_api.operands import check_array, common
-from eagerjit.ops import composite, index, shaping, views
+from eagerjit.ops import composite, index, pieces, shaping, views
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -144,4 +144,4 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis."""
-    return views.unbind(x, axis_of("unstack", x, axis))
+    return pieces.unbind(x, axis_of("unstack", x, axis))

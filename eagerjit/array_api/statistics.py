@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array
-from eagerjit.ops import differences, index, ordering, pointwise, reduce
+from eagerjit.ops import differences, index, ordering, pointwise, reduce, spreads
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Tensor
@@ -52,12 +52,12 @@ def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axes: squared distances from the mean divided by count - correction, NaN if that is not > 0."""
-    return _spread(reduce.var, *reduced("var", x, axis, keepdims), correction)
+    return _spread(spreads.var, *reduced("var", x, axis, keepdims), correction)
 
 
 def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of `var`."""
-    return _spread(reduce.std, *reduced("std", x, axis, keepdims), correction)
+    return _spread(spreads.std, *reduced("std", x, axis, keepdims), correction)
 
 
 def _spread(op: Callable[..., Tensor], x: Tensor, axes: Any, keepdims: bool, correction: float) -> Tensor:

@@ -47,7 +47,7 @@ hardshrink, softshrink, threshold = (_activation(ELEMENTARY[n]) for n in ("hards
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """input limited to [min_val, max_val]."""
+    """input limited to [min_val, max_val], in its dtype. ValueError where min_val > max_val."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
     return _limited(input, min_val, max_val, inplace=inplace)
@@ -70,7 +70,10 @@ def _written(function: Any) -> Any:
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """input where positive, else times a slope: drawn from [lower, upper) while training, else their mean."""
+    """input where positive, else times a slope: drawn from [lower, upper) while training, else their mean.
+
+    One slope per element (Xu et al. 2015). Raises RuntimeError where lower > upper.
+    """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     slope: Any = (lower + upper) / 2
@@ -92,7 +95,11 @@ def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: flo
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """input where positive, else weight * input; one weight, or one per channel."""
+    """input where positive, else weight * input; one weight, or one per channel (He et al. 2015).
+
+    Channels are dimension 1. Raises RuntimeError for as many weights as there are no channels, and for a weight of more
+    than one dimension.
+    """
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     if weight.numel() == 1:
@@ -111,7 +118,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half of a dimension times the sigmoid of the second."""
+    """The first half of a dimension times the sigmoid of the second (Dauphin et al. 2017).
+
+    The dimension is half as long in the result. Raises RuntimeError for an odd size, NotImplementedError for integers.
+    """
     if input.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     activation.only_floats("glu", input)
@@ -122,7 +132,10 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A random point of the simplex (Jang et al. 2017), or with `hard` a corner that passes on its gradient."""
+    """A random point of the simplex (Jang et al. 2017), or with `hard` a corner that passes on its gradient.
+
+    softmax((logits + g) / tau) along `dim` in logits' shape, every g = -log(-log(u)) of a uniform number.
+    """
     noise = -(-(1.0 - random.rand_like(logits)).log()).log()
     soft = softmax((logits + noise) / tau, dim)
     if not hard:

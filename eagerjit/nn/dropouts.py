@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit import random
 from eagerjit.effects.cautions import caution
 from eagerjit.nn.module import Module
 from eagerjit.ops.draws import happens
+from eagerjit.ops.dropout import dropout as dropped
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
@@ -27,7 +27,7 @@ def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Elements zeroed with probability p while training, the others scaled by 1 / (1 - p)."""
-    return _placed(input, random.dropout(input, p, training), inplace)
+    return _placed(input, dropped(input, p, training), inplace)
 
 
 def _by_channel(input: Tensor, p: float, training: bool, batched: bool) -> Tensor:
@@ -36,7 +36,7 @@ def _by_channel(input: Tensor, p: float, training: bool, batched: bool) -> Tenso
     if not training or p == 0 or input.numel() == 0:
         return input
     kept = tuple(input.shape)[: 2 if batched else 1]
-    return input * random.dropout(input.detach().new_ones((*kept, *(1,) * (input.ndim - len(kept)))), p, True)
+    return input * dropped(input.detach().new_ones((*kept, *(1,) * (input.ndim - len(kept)))), p, True)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -81,7 +81,7 @@ def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool = Fal
     _checked(p)
     if not training or p == 0 or input.numel() == 0:
         return input
-    result = input * 0.0 if p == 1 else input * random.dropout(input.detach().new_ones(_channels(input)), p, True)
+    result = input * 0.0 if p == 1 else input * dropped(input.detach().new_ones(_channels(input)), p, True)
     return _placed(input, result, inplace)
 
 

@@ -10,11 +10,11 @@ from eagerjit.nn import init
 from eagerjit.nn.layers import Linear
 from eagerjit.nn.module import Module
 from eagerjit.ops.attention import scaled_dot_product_attention
+from eagerjit.ops.dropout import dropout
 from eagerjit.ops.index import cat
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.normalization import softmax
 from eagerjit.ops.views import reshaped
-from eagerjit.random import dropout
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import empty, zeros
 from eagerjit.tensors.tensor import Parameter, Tensor

@@ -23,7 +23,11 @@ square = Op("square", _square, (lambda g, out, input: g * (2.0 * input),))
 
 
 def _clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """input limited to [min, max]; a limit is a number, a tensor or None."""
+    """input limited to [min, max]; a limit is a number, a tensor that broadcasts, or None.
+
+    Where min > max the result is max; NaN stays. Raises RuntimeError without any limit, NotImplementedError for complex
+    numbers.
+    """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     for limit in (min, max):
@@ -76,7 +80,10 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 
 def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """input with `value` where the mask holds."""
+    """input with `value` where the mask holds, which is bool and broadcasts to input's shape.
+
+    Raises RuntimeError for other masks and for a value that is a tensor with dimensions.
+    """
     if not isinstance(mask, Tensor):
         raise TypeError(f"masked_fill(): argument 'mask' must be Tensor, not {type(mask).__name__}")
     if mask.dtype is not dtypes.bool_:

@@ -132,9 +132,19 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(query @ key.T * scale + mask) @ value, for (..., heads, length, features).
+    """softmax(query @ key.T * scale + mask) @ value (Vaswani et al. 2017).
 
-    A bool mask says what takes part; `enable_gqa` lets groups of query heads share key and value heads.
+    query is (..., queries, features), key (..., keys, features) and value (..., keys, channels), of one dtype; the
+    result is (..., queries, channels).
+
+    attn_mask    broadcasts to (..., queries, keys): a bool one says what takes part, another is added to the scores
+    dropout_p    probability with which a weight becomes 0, also outside of training; others are scaled by 1 / (1 - p)
+    is_causal    query i sees the keys 0 to i
+    scale        1 / sqrt(features) otherwise
+    enable_gqa   groups of query heads (dimension -3) share a head of key and value (Ainslie et al. 2023)
+
+    Where a bool mask hides all keys of a query the result is 0. Raises RuntimeError for fewer than two dimensions, for
+    dtypes that differ, for a mask together with `is_causal`, and for heads that do not divide.
     """
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
@@ -170,6 +180,6 @@ def scaled_dot_product_attention(
         return attention.call(query, key, value, attn_mask, bool(is_causal), factor)[0]
     scores = matmul.call(query, key.transpose(-2, -1))
     weights = attention_weights.call(scores, attn_mask, bool(is_causal), factor)
-    from eagerjit.random import dropout
+    from eagerjit.ops.dropout import dropout
 
     return matmul.call(dropout(weights, dropout_p, True), value)

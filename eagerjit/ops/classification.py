@@ -189,7 +189,19 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Plan:
-    """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities."""
+    """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities.
+
+    -log(softmax(input))[target] with softmax over classes; logits of one example are (classes). Floating point targets
+    are probabilities of input's shape.
+
+    weight            one factor per class, (classes)
+    ignore_index      class number that counts for nothing, neither in the sum nor in the mean
+    reduction         "mean" (over weights), "sum", or "none": the loss of every target, in target's shape
+    label_smoothing   share of the target spread evenly over all classes (Szegedy et al. 2016)
+
+    Raises ValueError for another batch size or an unknown reduction, RuntimeError for other shapes and dtypes of
+    targets and for a smoothing outside [0, 1], IndexError for class numbers that are none.
+    """
     reduction = check_reduction(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
@@ -225,7 +237,11 @@ def nll_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Plan:
-    """Negative log likelihood of log probabilities (batch, classes, ...) and class numbers (batch, ...)."""
+    """Negative log likelihood of log probabilities (batch, classes, ...) and class numbers (batch, ...).
+
+    -input[target], weighted: `weight`, `ignore_index`, `reduction` and errors are those of `cross_entropy`, which is
+    this of `log_softmax`.
+    """
     reduction = check_reduction(reduction, size_average, reduce)
     check_target(input, target)
     check_constant("nll_loss_forward", weight=weight)

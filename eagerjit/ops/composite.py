@@ -40,7 +40,10 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 
 @sizes_by_name
 def repeat(input: Tensor, *sizes: Any) -> Tensor:
-    """Copies side by side, so many along each dimension."""
+    """Copies side by side, so many along each dimension; sizes more than dimensions are added in front.
+
+    Raises RuntimeError for fewer sizes than dimensions.
+    """
     return _repeat_op.call(input, views.shape_argument(sizes))
 
 
@@ -132,7 +135,7 @@ _interleave_op.linear = True
 
 @planned_of_ranks
 def flip(input: Tensor, dims: Any, *more: int) -> Plan:
-    """Reversed along dimensions."""
+    """A copy reversed along dimensions. IndexError for one out of range, RuntimeError for one named twice."""
     axes = tuple([views.dimension(dim, input.ndim) for dim in views.shape_argument((dims, *more))])
     if len(set(axes)) != len(axes):
         raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
@@ -149,7 +152,11 @@ _flip_op.linear = True
 
 
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """Elements moved along dimensions, those pushed out coming in at the other end."""
+    """A copy with elements moved along dimensions, those pushed out coming in at the other end.
+
+    Without dimensions the flattened elements are moved. Raises RuntimeError unless there are as many shifts as
+    dimensions.
+    """
     if dims is None:
         return roll(input.reshape(-1), shifts, 0).view(tuple(input.shape))
     shifts, dims = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (shifts, dims))
@@ -193,7 +200,10 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    """A matrix with a vector on its diagonal, or the diagonal of a matrix; `diagonal` counts them from the main one up.
+
+    Raises RuntimeError for tensors of other than one or two dimensions.
+    """
     if not hasattr(diagonal, "__index__"):
         raise TypeError(f"diag(): argument 'diagonal' (position 2) must be int, not {type(diagonal).__name__}")
     if input.ndim == 2:
@@ -207,14 +217,18 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @converting
 def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal."""
+    """The sum of a matrix's diagonal. Raises RuntimeError for tensors of other than two dimensions."""
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     return input.diagonal().sum()
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinates of a grid, each tensor expanded along all the others."""
+    """Coordinates of a grid: of n vectors n tensors with the sizes of all, each expanded along all the others.
+
+    `indexing` "xy" swaps the first two dimensions. Raises RuntimeError for tensors of two dimensions or more, for
+    dtypes that differ and for no tensors.
+    """
     vectors = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")

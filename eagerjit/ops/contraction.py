@@ -19,6 +19,9 @@ def einsum(equation: Any = None, *operands: Any) -> Tensor:
     """Sums of products by index letters, as in "bij,bjk->bik"; "..." stands for broadcast dimensions.
 
     Or by numbers: operands each followed by a list of them (and Ellipsis), then that of the result.
+
+    Of repeated letters the diagonal is taken; those that the result lacks are summed over. Raises RuntimeError for an
+    equation that does not fit the operands' number, dimensions or sizes, ValueError without operands.
     """
     if not operands:
         raise ValueError("einsum(): must specify the equation string and at least one operand")
@@ -159,7 +162,10 @@ def _ordered(
 
 @public
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Sums of products over the last `dims` dimensions of a and the first of b, or over those named."""
+    """Sums of products over the last `dims` dimensions of a and the first of b, or over those named.
+
+    The result has the other dimensions of a, then those of b. Raises RuntimeError for sizes that differ.
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else dims.__index__()
     if isinstance(dims, int):

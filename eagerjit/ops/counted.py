@@ -33,7 +33,10 @@ _held = Op("held", lambda input: (input != 0).sum(), differentiable=False)
 
 @public
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Positions of the elements that are not zero: int64 of shape (count, dimensions)."""
+    """Positions of the elements that are not zero: int64 of shape (count, dimensions), in row-major order.
+
+    With `as_tuple` one vector per dimension, which can be an index.
+    """
     if as_tuple and input.ndim == 0:
         input = input.unsqueeze(0)
     count = measured(_held.call(input), "the number of non-zero elements depends on values")
@@ -129,7 +132,10 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The different elements in order; on request where each element went and how often each occurs."""
+    """The different elements in order; on request where each element went and how often each occurs.
+
+    With `dim` the different slices along it. Raises RuntimeError for slices of no elements.
+    """
     reason = "the number of unique elements depends on values"
     if dim is None:
         ordered, order, fresh, number = _starts.call(input)

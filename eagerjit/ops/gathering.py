@@ -14,7 +14,11 @@ from eagerjit.tensors.tensor import Tensor
 
 
 def _gather(input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -> Tensor:
-    """Elements of input at `index` along dim."""
+    """Elements of input at `index` along dim: result[i][j] is input[index[i][j]][j] for dim 0.
+
+    The result has index's shape, whose sizes but that along `dim` are at most input's. Raises RuntimeError for indices
+    out of range, negative ones among them, and for another number of dimensions or dtype than int64 and int32.
+    """
     check_index("gather", index, any_empty=True)
     d = views.dimension(dim, input.ndim)
     if input.ndim == 0 or index.ndim == 0:

@@ -154,7 +154,11 @@ slice_scatter = Op(
 
 
 def _cat(tensors: Any, dim: int = 0) -> Tensor:
-    """Tensors joined along a dimension."""
+    """Tensors joined along a dimension, in the dtype that they promote to.
+
+    Their other sizes are equal; tensors of shape (0,) count for nothing. Raises ValueError for no tensors, RuntimeError
+    for shapes that differ elsewhere and for tensors without dimensions.
+    """
     if not isinstance(tensors, (tuple, list)) or not all(isinstance(x, Tensor) for x in tensors):
         raise TypeError(f"cat(): argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}")
     if not tensors:
@@ -212,7 +216,10 @@ stack_op.linear, stack_op.once = True, Copies(stacked)
 
 
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Tensors of one shape joined along a new dimension."""
+    """Tensors of one shape joined along a new dimension, which `dim` is in the result.
+
+    Raises RuntimeError for no tensors and for shapes that differ.
+    """
     if type(tensors) is not tuple and type(tensors) is not list:
         if isinstance(tensors, str):
             raise TypeError("stack(): argument 'tensors' (position 1) must be tuple of Tensors, not str")
@@ -322,7 +329,11 @@ add_along = Op(
 
 @planned_public
 def index_select(input: Tensor, dim: int, index: Tensor) -> Plan:
-    """Rows of a dimension, by number."""
+    """Rows of a dimension, by number: a copy, whose size along `dim` is the number of indices.
+
+    Raises IndexError for indices out of range (negative ones are) and for an index that is no vector, RuntimeError for
+    one that is not int32 or int64.
+    """
     check_index("index_select", index)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")

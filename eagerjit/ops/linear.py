@@ -22,7 +22,11 @@ def _fold(a: Tensor, b: Tensor) -> bool:
 
 
 def _matmul(input: Tensor, other: Tensor) -> Tensor:
-    """Matrix product with PyTorch's rules for vectors and batches."""
+    """Matrix product; vectors are rows on the left and columns on the right, dimensions before the last two broadcast.
+
+    (..., n, k) @ (..., k, m) is (..., n, m); (k) @ (k) is a number. Raises RuntimeError for sizes that do not fit,
+    dtypes that differ and tensors without dimensions, NotImplementedError for bools.
+    """
     for x in (input, other):
         if not isinstance(x, Tensor):
             raise TypeError(f"matmul(): argument must be Tensor, not {type(x).__name__}")
@@ -109,7 +113,7 @@ matmul = Op("matmul", _matmul, (_left, _right))
 
 @planned_of_ranks
 def mm(input: Tensor, mat2: Tensor) -> Plan:
-    """Product of two matrices."""
+    """Product of two matrices, (n, k) and (k, m). Raises RuntimeError for other tensors; see `matmul`."""
     if input.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(f"mm: self must be a matrix, got {input.ndim}D and {mat2.ndim}D")
     return matmul.call, (input, mat2)
@@ -132,13 +136,13 @@ _bmm_op = Op("bmm", _bmm, (_left, _right))
 
 @planned_of_ranks
 def bmm(input: Tensor, mat2: Tensor) -> Plan:
-    """Products of two batches of matrices."""
+    """Products of two batches of matrices, (batch, n, k) and (batch, k, m): (batch, n, m). RuntimeError for others."""
     return _bmm_op.call, (input, mat2)
 
 
 @converting
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """Inner product of two vectors."""
+    """Inner product of two vectors of one length, without conjugation. Raises RuntimeError for other tensors."""
     if input.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
     return matmul.call(input, tensor)
@@ -157,7 +161,10 @@ _beside_nothing = Op(
 
 
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * mat1 @ mat2."""
+    """beta * input + alpha * mat1 @ mat2; input broadcasts to (n, m), and does not count where beta is 0.
+
+    Raises RuntimeError unless mat1 is (n, k) and mat2 (k, m), of one dtype.
+    """
     for name, x in (("mat1", mat1), ("mat2", mat2)):
         if x.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
@@ -205,7 +212,10 @@ for _op in (addmm, baddbmm, addbmm):
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input @ weight.T + bias."""
+    """input @ weight.T + bias: (..., in), weight (out, in) and bias (out) give (..., out).
+
+    Raises RuntimeError for sizes and dtypes that do not fit.
+    """
     if input.ndim and weight.ndim == 2 and input.shape[-1] != weight.shape[1]:
         raise RuntimeError(
             f"linear: mat1 and mat2 shapes cannot be multiplied ({math.prod(input.shape[:-1])}x{input.shape[-1]} and "

@@ -150,7 +150,12 @@ def mse_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Plan:  # fmt: skip
-    """Mean squared difference, weighted."""
+    """Mean squared difference, weighted.
+
+    input and target broadcast, with a warning where their shapes differ; the result is a number, or of their shape with
+    `reduction` "none" ("sum" is the third). The mean is over `weight` where it is given, in input's shape. Raises
+    ValueError for a weight of another shape and for an unknown reduction.
+    """
     return _measured(_mse, input, target, size_average, reduce, reduction, 0.0, _same_shape(weight, input))
 
 
@@ -159,7 +164,7 @@ def l1_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Plan:  # fmt: skip
-    """Mean absolute difference, weighted."""
+    """Mean absolute difference, weighted. Shapes, options and errors are those of `mse_loss`."""
     return _measured(_l1, input, target, size_average, reduce, reduction, 0.0, _same_shape(weight, input))
 
 
@@ -174,7 +179,10 @@ def smooth_l1_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     beta: float = 1.0,
 ) -> Plan:  # fmt: skip
-    """Half squares / beta for differences below beta, absolute differences - beta / 2 above."""
+    """Half squares / beta for differences below beta, absolute differences - beta / 2 above (Girshick 2015).
+
+    Shapes and reductions are those of `mse_loss`; beta 0 is `l1_loss`. Raises RuntimeError for a negative beta.
+    """
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     return _measured(_smooth_l1, input, target, size_average, reduce, reduction, float(beta))
@@ -184,7 +192,10 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Plan:
-    """Half squares for differences up to delta, delta * (difference - delta / 2) beyond; weighted."""
+    """Half squares for differences up to delta, delta * (difference - delta / 2) beyond; weighted (Huber 1964).
+
+    Shapes and reductions are those of `mse_loss`, but the mean is over elements. Raises RuntimeError unless delta > 0.
+    """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     return _measured(_huber_loss, input, target, None, None, reduction, float(delta), _same_shape(weight, input))
@@ -230,7 +241,12 @@ def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Cross entropy of probabilities and targets in [0, 1]."""
+    """Cross entropy of probabilities and targets in [0, 1].
+
+    -weight * (target * log(input) + (1 - target) * log(1 - input)), logarithms no lower than -100; input and target
+    have one shape, `weight` broadcasts to it. `reduction` is "mean", "sum" or "none". Raises ValueError for shapes that
+    differ, RuntimeError for numbers outside [0, 1] and for dtypes that differ.
+    """
     reduction = check_reduction(reduction, size_average, reduce)
     check_constant("binary_cross_entropy", weight=weight)
     if tuple(input.shape) != tuple(target.shape):
@@ -278,7 +294,12 @@ def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Cross entropy of logits and targets in [0, 1]."""
+    """Cross entropy of logits and targets in [0, 1].
+
+    `binary_cross_entropy` of sigmoid(input), without overflow; `pos_weight`, which broadcasts to input's shape, is a
+    factor of the part with target. Raises ValueError for shapes that differ, RuntimeError for targets that are
+    integers.
+    """
     reduction = check_reduction(reduction, size_average, reduce)
     check_constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if tuple(input.shape) != tuple(target.shape):
@@ -308,7 +329,12 @@ def kl_div(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Kullback-Leibler divergence of log probabilities `input` from probabilities `target`."""
+    """Kullback-Leibler divergence of log probabilities `input` from probabilities `target`.
+
+    target * (log(target) - input) for each element of shapes that broadcast, 0 where target is; with `log_target` the
+    target is logarithms too. `reduction` is "mean" (over elements), "batchmean" (their sum by the first size, which is
+    the divergence), "sum" or "none". Raises ValueError for another one, RuntimeError for integers and complex numbers.
+    """
     if reduction != "batchmean":
         reduction = check_reduction(reduction, size_average, reduce)
     return _kl.call(input, target, reduction, log_target)

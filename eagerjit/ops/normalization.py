@@ -72,13 +72,23 @@ log_softmax_op = Op("log_softmax", _log_softmax, (_log_softmax_rule, None, None)
 
 @planned_of_ranks
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Plan:
-    """exp(input) / sum(exp(input)) along a dimension."""
+    """exp(input) / sum(exp(input)) along a dimension.
+
+    The result has input's shape, and `dtype` where that is given; sums along `dim` are 1. The largest element is
+    subtracted first, so nothing overflows; halves are computed in float32. Without `dim` it is 0 for tensors of 0, 1
+    and 3 dimensions and 1 for others. Raises IndexError for a dimension out of range, NotImplementedError for integers
+    and bools without a floating `dtype`.
+    """
     return softmax_op.call, (input, views.dimension(_implicit(input, dim), input.ndim), dtype)
 
 
 @planned_of_ranks
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Plan:
-    """log(softmax(input)) along a dimension."""
+    """log(softmax(input)) along a dimension.
+
+    Computed as input - max - log(sum(exp(input - max))), which loses no digits where softmax is near 0. Shapes, dtypes,
+    a missing `dim` and errors are those of `softmax`.
+    """
     return log_softmax_op.call, (input, views.dimension(_implicit(input, dim), input.ndim), dtype)
 
 
@@ -88,7 +98,7 @@ def _implicit(input: Tensor, dim: int | None) -> int:
 
 
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """softmax(-input)."""
+    """softmax(-input). Shapes and errors are those of `softmax`."""
     return softmax(-input, dim, dtype)
 
 
@@ -172,7 +182,12 @@ layer_norm_op.formal = Formal((0, 2, 3), zeros=False)
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Plan:
-    """input with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
+    """input with mean 0 and variance 1 over the last dimensions, times weight, plus bias.
+
+    (input - mean) / sqrt(variance + eps), the variance divided by the number of elements (Ba, Kiros and Hinton 2016).
+    `normalized_shape` is the sizes of the dimensions normalised over, weight and bias have that shape. Raises
+    RuntimeError where input's last sizes are others, NotImplementedError for integers.
+    """
     return layer_norm_op.call, (input, _shape(normalized_shape), weight, bias, eps)
 
 
@@ -212,7 +227,11 @@ rms_norm_op = Op("rms_norm", _rms_norm, (_rms_norm_input, None, _rms_norm_weight
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """input divided by the root of its mean square over the last dimensions, times weight."""
+    """input divided by the root of its mean square over the last dimensions, times weight.
+
+    input / sqrt(mean(input**2) + eps) (Zhang and Sennrich 2019); without `eps` it is the distance from 1 to the next
+    number of input's dtype. Shapes and errors are those of `layer_norm`.
+    """
     known = eps is not None or not input.dtype.is_floating_point  # which the op refuses
     epsilon = eps or 0.0 if known else float(ml_dtypes.finfo(input.dtype.numpy).eps)
     return rms_norm_op.call(input, _shape(normalized_shape), weight, epsilon)

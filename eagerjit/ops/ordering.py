@@ -75,19 +75,26 @@ def _first(input: Tensor, k: int, dim: int, largest: bool) -> ValuesIndices:
 
 @planned_of_ranks
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Plan:
-    """Elements in order along a dimension, with where each was; equal ones keep theirs."""
+    """Elements in order along a dimension, with where each was (int64); equal ones keep theirs, NaN is the largest.
+
+    Raises RuntimeError for complex numbers, IndexError for a dimension out of range.
+    """
     return _sorted, (input, dim, descending)
 
 
 @planned_of_ranks
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Plan:
-    """The order that sorts a dimension."""
+    """The order that sorts a dimension: int64 indices in input's shape; equal elements keep their order."""
     return _argsort_op.call, (input, dim, descending)
 
 
 @planned_of_ranks
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Plan:
-    """The k largest (or smallest) elements along a dimension, with where they were."""
+    """The k largest (or smallest) elements along a dimension, with where they were (int64).
+
+    They are in order, whatever `sorted` says; the dimension's size is k in the result. Raises RuntimeError where it has
+    fewer than k elements, and for complex numbers.
+    """
     return _first, (input, k, dim, largest)
 
 
@@ -148,11 +155,11 @@ _cumprod_op = Op("cumprod", _cumprod, (_cumprod_rule, None, None))
 
 @planned_of_ranks
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Plan:
-    """Sums of all elements up to each along a dimension."""
+    """Sums of all elements up to each along a dimension, in input's shape; integers are summed as int64."""
     return _cumsum_op.call, (input, dim, dtype)
 
 
 @planned_of_ranks
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Plan:
-    """Products of all elements up to each along a dimension."""
+    """Products of all elements up to each along a dimension, in input's shape; integers are multiplied as int64."""
     return _cumprod_op.call, (input, dim, dtype)

@@ -238,7 +238,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @public
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask holds, as a vector."""
+    """The elements where the mask holds, as a vector; input and mask broadcast. RuntimeError for other masks than bool.
+    """
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, but got {mask.dtype}")
     check_together(input, mask)
@@ -247,7 +248,11 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """input where the condition holds, else other; the condition alone gives the positions where it holds."""
+    """input where the condition holds, else other; the condition alone gives the positions where it holds.
+
+    All three broadcast; numbers do not change the dtype that tensors promote to. Of the condition alone it is what
+    `nonzero(condition, as_tuple=True)` gives. Raises RuntimeError for a condition that is neither bool nor uint8.
+    """
     if input is None and other is None:
         if not isinstance(condition, Tensor):
             kind = type(condition).__name__

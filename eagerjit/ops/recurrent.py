@@ -18,7 +18,7 @@ import numpy as np
 from eagerjit.autograd.node import any_requires_grad, record
 from eagerjit.autograd.rules import derived_gradient
 from eagerjit.compiled import compilation
-from eagerjit.ops import views
+from eagerjit.ops import pieces, views
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
 from eagerjit.ops.recurrent_cells import CELLS, Cell
@@ -41,7 +41,7 @@ def _rows(x: Tensor, sizes: Sequence[int] | None) -> list[Tensor]:
     """The steps of a sequence: (steps, batch, ...), or packed (all rows, ...) with the batch size of every step."""
     plain = state.tracer is None and not mode.grad_mode()
     if sizes is None:
-        return [new_tensor(x._data[i, ...]) for i in range(x.shape[0])] if plain else list(views.unbind(x, 0))
+        return [new_tensor(x._data[i, ...]) for i in range(x.shape[0])] if plain else list(pieces.unbind(x, 0))
     ends = np.cumsum(sizes).tolist()
     if plain:
         return [new_tensor(x._data[end - size : end]) for end, size in zip(ends, sizes, strict=True)]

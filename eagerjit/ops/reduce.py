@@ -13,7 +13,6 @@ from eagerjit.ops.one_of_all import of_all
 from eagerjit.ops.ordering import products_before
 from eagerjit.ops.pointwise import POINTWISE, as_dtype
 from eagerjit.ops.views import dimension
-from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.planned import Plan
@@ -51,13 +50,13 @@ def reduce(primitive: Primitive, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     return out
 
 
-def _kept(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+def kept(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
     """A reduced tensor with its dimensions back, of size 1."""
     return _kept_of(g, input.shape, dim, keepdim)
 
 
 def _kept_of(g: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
-    """`_kept` for a rule that reads no more of the tensor than its shape."""
+    """`kept` for a rule that reads no more of the tensor than its shape."""
     if keepdim:
         return g
     axes = axes_of(dim, len(shape))
@@ -65,7 +64,12 @@ def _kept_of(g: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def _sum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
-    """Sum of elements over dimensions; integers are summed as int64."""
+    """Sum of elements over dimensions; integers are summed as int64.
+
+    `dim` is a dimension, several, or none for all; reduced ones go away, or have size 1 with `keepdim`. Halves are
+    summed in float32, in an order that the sizes decide. Raises IndexError for a dimension out of range, RuntimeError
+    for one named twice.
+    """
     target = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.int64)
     wide = dtypes.float32 if target in (dtypes.float16, dtypes.bfloat16) else target
     return as_dtype(reduce(reductions.sum_, as_dtype(input, wide), dim, keepdim), target)
@@ -82,7 +86,10 @@ sum_ = Op(
 
 
 def _mean(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
-    """Arithmetic mean over dimensions. Raises RuntimeError for integers without a floating dtype."""
+    """Arithmetic mean over dimensions, given as in `sum`; of no elements it is NaN.
+
+    Raises RuntimeError for integers without a floating `dtype`.
+    """
     target = dtype or input.dtype
     if not target.is_differentiable:
         raise RuntimeError(
@@ -116,7 +123,7 @@ mean = Op(
 
 
 def _prod(input: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
-    """Product of elements over one dimension or all."""
+    """Product of elements over one dimension or all; integers are multiplied as int64, halves in float32."""
     target = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.int64)
     wide = dtypes.float32 if target in (dtypes.float16, dtypes.bfloat16) else target
     return as_dtype(reduce(reductions.prod, as_dtype(input, wide), dim, keepdim), target)
@@ -125,7 +132,7 @@ def _prod(input: Tensor, dim: int | None = None, keepdim: bool = False, dtype: D
 def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The product of all others; no quotient, for which zeros are exceptions, where it is differentiated in turn."""
     if mode.grad_mode() and input.ndim and not input.dtype.is_complex:
-        return _kept(g, input, dim, keepdim) * _products_of_others(input * 1.0, dim)
+        return kept(g, input, dim, keepdim) * _products_of_others(input * 1.0, dim)
     zero = input == 0.0
     rest = (input * 1.0).where(zero.logical_not(), 1.0)
     others = rest.prod(dim, keepdim=True) / rest if dim is not None else rest.prod() / rest
@@ -133,7 +140,7 @@ def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any
     hidden = flags.sum(dim, keepdim=True) - flags
     # With one other zero it is 0, but as a product with that zero: it has a derivative.
     left = (input * flags).sum(dim, keepdim=True) - input * flags
-    return _kept(g, input, dim, keepdim) * others.where(hidden == 0.0, (left * others).where(hidden == 1.0, 0.0))
+    return kept(g, input, dim, keepdim) * others.where(hidden == 0.0, (left * others).where(hidden == 1.0, 0.0))
 
 
 def _products_of_others(x: Any, dim: Any) -> Any:
@@ -159,8 +166,8 @@ def _extreme(name: str, primitive: Primitive) -> Op:
         return reduce(primitive, input, dim, keepdim)
 
     def rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool) -> Any:
-        hit = input == _kept(out, input, dim, keepdim)
-        return _kept(g, input, dim, keepdim).where(hit, 0.0) / hit.to(g.dtype).sum(dim, keepdim=True)
+        hit = input == kept(out, input, dim, keepdim)
+        return kept(g, input, dim, keepdim).where(hit, 0.0) / hit.to(g.dtype).sum(dim, keepdim=True)
 
     body.__doc__ = f"{primitive.doc} Equal extremes share the gradient."
     return Op(name, body, (rule, None, None))
@@ -248,68 +255,8 @@ max_ = _with_indices(amax, argmax, "maximum")
 min_ = _with_indices(amin, argmin, "minimum")
 
 
-def _var(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """Variance over dimensions: the sum of squared deviations from the mean / (count - correction, at least 0)."""
-    if not input.dtype.is_floating_point:
-        raise RuntimeError("std and var only support floating point and complex dtypes")
-    wide = dtypes.float32 if input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype
-    x = as_dtype(input, wide)
-    count = extent(x, dim)
-    centered = x - reduce(reductions.sum_, x, dim, True) / count
-    total = reduce(reductions.sum_, centered * centered, dim, keepdim)
-    divisor = count - correction
-    divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
-    return as_dtype(total / divisor, input.dtype)
-
-
-variance = Op("var", _var)
-
-
-def _std(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """Square root of the variance."""
-    return _var(input, dim, correction, keepdim).sqrt()
-
-
-def _std_rule(g: Any, out: Any, input: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    """Zero where the deviation is."""
-    g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
-    divisor = extent(input, dim) - correction
-    divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
-    return (g / out.where(out != 0.0, 1.0)).where(out != 0.0, 0.0) * (input - input.mean(dim, True)) / divisor
-
-
-deviation = Op("std", _std, (_std_rule, None, None, None))
-
-
-def _spread_arguments(dim: Any, unbiased: bool | None, correction: Any) -> tuple[Any, Any]:
-    """PyTorch's two ways to say the correction: var(x, unbiased) and var(x, dim, correction=...)."""
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if correction is None:
-        correction = 1 if unbiased is None or unbiased else 0
-    return dim, correction
-
-
-@planned_of_ranks
-def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
-) -> Plan:
-    """Variance; divided by N - 1 unless `unbiased=False` or another `correction`."""
-    dim, correction = _spread_arguments(dim, unbiased, correction)
-    return variance.call, (input, dim, correction, keepdim)
-
-
-@planned_of_ranks
-def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
-) -> Plan:
-    """Standard deviation; see `var`."""
-    dim, correction = _spread_arguments(dim, unbiased, correction)
-    return deviation.call, (input, dim, correction, keepdim)
-
-
 def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(input))) without overflow; of nothing it is -inf."""
+    """log(sum(exp(input))) over dimensions, without overflow; of nothing it is -inf."""
     input = input if input.dtype.is_differentiable else as_dtype(input, Defaults.dtype)
     if any(input.shape[axis] == 0 for axis in axes_of(dim, input.ndim)):
         return reduce(reductions.sum_, input.exp(), dim, keepdim).log()
@@ -325,8 +272,8 @@ logsumexp = Op(
     "logsumexp",
     _logsumexp,
     (
-        lambda g, out, input, dim, keepdim: _kept(g, input, dim, keepdim)
-        * (input - _kept(out, input, dim, keepdim)).exp(),
+        lambda g, out, input, dim, keepdim: kept(g, input, dim, keepdim)
+        * (input - kept(out, input, dim, keepdim)).exp(),
         None,
         None,
     ),
@@ -352,7 +299,7 @@ def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
 def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) -> Any:
     """Zero where the norm is zero."""
     p = float(p)
-    g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
+    g, out = kept(g, input, dim, keepdim), kept(out, input, dim, keepdim)
     if p == 0.0:
         return g.new_zeros(input.shape)
     if p == 1.0:
@@ -369,7 +316,12 @@ _norm_op = Op("norm", _norm, (_norm_rule, None, None, None))
 
 @planned_of_ranks
 def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Plan:
-    """Vector norm of order p over dimensions."""
+    """Vector norm over dimensions: sum(|input|**p)**(1/p), the largest or least |input| for p = inf or -inf.
+
+    `p` may be "fro" (2) or "nuc", the sum of singular values over two dimensions. All dimensions without `dim`; they go
+    away, or have size 1 with `keepdim`. p = 0 counts what is not 0. Raises RuntimeError for integers and other names of
+    norms.
+    """
     if dtype is None and type(p) in (int, float) and math.isfinite(p) and input.dtype.is_floating_point:
         return _norm_op.call, (input, int(p) if float(p).is_integer() else p, dim, keepdim)
     return _any_norm, (input, p, dim, keepdim, dtype)

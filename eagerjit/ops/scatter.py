@@ -145,7 +145,12 @@ _scatter_op = Op(
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
-    """input with src (a tensor or number) written at `index` along dim, or with reduce "add" or "multiply" combined."""
+    """input with src (a tensor or number) written at `index` along dim, or with reduce "add" or "multiply" combined.
+
+    result[index[i][j]][j] = src[i][j] for dim 0, in a copy; of several that go to one place the last one wins. index
+    has input's number of dimensions; its sizes are at most src's and, but for that along `dim`, input's. Raises
+    RuntimeError where they are not, for indices out of range, and for dtypes of src and input that differ.
+    """
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     if src is None and value is None:
@@ -177,7 +182,7 @@ def scatter_reduce(
 ) -> Tensor:
     """All values that `index` sends to one place reduced: "sum", "prod", "mean", "amax" or "amin".
 
-    With `include_self` the element there takes part.
+    With `include_self` the element there takes part. Shapes and errors are those of `scatter`.
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")

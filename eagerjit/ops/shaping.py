@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling.public import named_once, public
-from eagerjit.ops import index, strided, views
+from eagerjit.ops import index, pieces, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
@@ -86,7 +86,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     """Views of consecutive parts of the sizes given."""
     if input.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    return views.split(input, list(split_sizes), dim)
+    return pieces.split(input, list(split_sizes), dim)
 
 
 def _unsafe(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +103,7 @@ def _unsafe(function: Callable[..., Any]) -> Callable[..., Any]:
     return split
 
 
-unsafe_split, unsafe_chunk = _unsafe(views.split), _unsafe(views.chunk)
+unsafe_split, unsafe_chunk = _unsafe(pieces.split), _unsafe(pieces.chunk)
 unsafe_split_with_sizes = _unsafe(split_with_sizes)
 
 
@@ -121,8 +121,8 @@ def _copied(function: Any) -> Callable[..., Any]:
 
 narrow_copy, expand_copy, permute_copy = map(_copied, (views.narrow, views.expand, views.permute))
 transpose_copy, t_copy, select_copy = map(_copied, (views.transpose, views.t, views.select))
-squeeze_copy, unsqueeze_copy, unbind_copy = map(_copied, (views.squeeze, views.unsqueeze, views.unbind))
-split_copy, view_copy, detach_copy, alias_copy = map(_copied, (views.split, views.view, views.detach, views.alias))
+squeeze_copy, unsqueeze_copy, unbind_copy = map(_copied, (views.squeeze, views.unsqueeze, pieces.unbind))
+split_copy, view_copy, detach_copy, alias_copy = map(_copied, (pieces.split, views.view, views.detach, views.alias))
 split_with_sizes_copy, diagonal_copy = _copied(split_with_sizes), _copied(strided.diagonal)
 as_strided_copy, unfold_copy = _copied(strided.as_strided), _copied(strided.unfold)
 

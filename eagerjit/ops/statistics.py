@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import public, written
 from eagerjit.calling.results import returned
-from eagerjit.ops import complexes, conditions, ordering, reduce, views
+from eagerjit.ops import complexes, conditions, ordering, reduce, spreads, views
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
@@ -21,7 +21,7 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean over dimensions; see `var`."""
     axes = None if isinstance(dim, bool) else dim
-    variance = reduce.var(input, dim, unbiased, keepdim, correction=correction)
+    variance = spreads.var(input, dim, unbiased, keepdim, correction=correction)
     return variance, reduce.mean.call(input, axes, keepdim)
 
 
@@ -31,7 +31,7 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean over dimensions; see `std`."""
     axes = None if isinstance(dim, bool) else dim
-    deviation = reduce.std(input, dim, unbiased, keepdim, correction=correction)
+    deviation = spreads.std(input, dim, unbiased, keepdim, correction=correction)
     return deviation, reduce.mean.call(input, axes, keepdim)
 
 

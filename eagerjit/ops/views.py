@@ -105,7 +105,12 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...], tie: bool = False) -> 
 
 
 def view(input: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
-    """The same memory under another shape or dtype. Raises RuntimeError where only a copy gives it; see `reshape`."""
+    """The same memory under another shape or dtype.
+
+    One size may be -1, which is what the others leave. Raises RuntimeError where only a copy has the shape (see
+    `reshape`) and for sizes whose product is not the number of elements. With a dtype the bits are read as numbers of
+    it: where these are longer or shorter, the last size changes by that factor, else RuntimeError.
+    """
     dtype = shape[0] if len(shape) == 1 and isinstance(shape[0], DType) else dtype
     if dtype is not None:
         from eagerjit.ops.reinterpreted import view_dtype
@@ -130,7 +135,11 @@ def _viewable(node: Node, shape: Exprs) -> bool:
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:
-    """The same elements under another shape, a view where possible and a copy otherwise."""
+    """The same elements under another shape, a view where possible and a copy otherwise.
+
+    Elements keep their row-major order; one size may be -1. Raises RuntimeError for sizes whose product is not the
+    number of elements.
+    """
     target = _target(input, shape)
     tracer = state.tracer
     if tracer is not None:
@@ -161,7 +170,7 @@ def alias(input: Tensor) -> Tensor:
 
 
 def detach(input: Tensor) -> Tensor:
-    """The same memory without history: gradients stop here."""
+    """The same memory without history: gradients stop here, and in-place writes are seen in both tensors."""
     before = mode.set_grad_mode(False)
     try:
         return alias_view(input)
@@ -182,7 +191,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
-    """Dimensions in another order."""
+    """Dimensions in another order: dimension i of the view is dims[i] of input. RuntimeError unless dims name each
+    once.
+    """
     given = shape_argument(dims)
     if len(given) != input.ndim:
         raise RuntimeError(
@@ -196,7 +207,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions swapped."""
+    """Two dimensions swapped: a view. Raises IndexError for a dimension out of range."""
     a, b = dimension(dim0, input.ndim), dimension(dim1, input.ndim)
     order = list(range(input.ndim))
     if order:
@@ -205,7 +216,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; vectors and scalars as they are."""
+    """The transpose of a matrix; vectors and scalars as they are. RuntimeError for more than two dimensions."""
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
     return permute_view(input, tuple(reversed(range(input.ndim))))
@@ -217,7 +228,10 @@ def reversed_dims(input: Tensor) -> Tensor:
 
 
 def expand(input: Tensor, *shape: Any) -> Tensor:
-    """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
+    """Dimensions of size 1 repeated without a copy; -1 keeps a size, and sizes may be added in front.
+
+    Raises RuntimeError for other changes of a size. Elements of the view share memory: clone it before writing to it.
+    """
     target = shape_argument(shape)
     old = input.shape
     added = len(target) - len(old)
@@ -244,7 +258,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Dimensions of size 1 dropped: all, or those named."""
+    """Dimensions of size 1 dropped, all or those named: a view. Named ones of other sizes stay."""
     shape = input.shape
     if dim is None:
         kept = [d for d in shape if d != 1]
@@ -255,14 +269,18 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A dimension of size 1 inserted."""
+    """A dimension of size 1 inserted at `dim`, which counts in the result: a view. IndexError where it is out of range.
+    """
     shape = input.shape
     position = dimension(dim, len(shape) + 1)
     return reshape_view(input, (*shape[:position], 1, *shape[position:]))
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Dimensions from start_dim to end_dim as one."""
+    """Dimensions from start_dim to end_dim as one, a view where possible; a number becomes a vector of one element.
+
+    Raises RuntimeError where start_dim comes after end_dim, IndexError for dimensions out of range.
+    """
     shape = input.shape
     a, b = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
     if a > b:
@@ -271,7 +289,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """One dimension as several."""
+    """One dimension as several, one of whose sizes may be -1: a view. RuntimeError unless their product is its size."""
     shape = input.shape
     d = dimension(dim, len(shape))
     return reshape_view(input, (*shape[:d], *resolve(tuple(sizes), (shape[d],)), *shape[d + 1 :]))
@@ -283,7 +301,10 @@ def slice_dim(input: Tensor, dim: int, start: Any, stop: Any, step: int = 1) -> 
 
 
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """`length` indices from start along a dimension."""
+    """`length` indices from start along a dimension: a view.
+
+    Raises RuntimeError where they reach beyond the end, IndexError for a start out of range.
+    """
     if input.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = dimension(dim, input.ndim)
@@ -300,7 +321,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
-    """One index along a dimension, which goes away."""
+    """One index along a dimension, which goes away: a view. Raises IndexError for an index out of range."""
     if input.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = dimension(dim, input.ndim)
@@ -310,84 +331,17 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     return select_view(input, d, index + size if index < 0 else index)
 
 
-def _lengths(size: Any, split_size: Any) -> list[Any]:
-    """The sizes of consecutive pieces: a few are counted without a look at the sizes themselves."""
-    if type(size) is int and type(split_size) is int:
-        return [min(split_size, size - i) for i in range(0, size, max(split_size, 1))] or [0]
-    for whole in range(_FEW):
-        if not (whole + 1) * split_size < size:
-            return [*[split_size] * whole, size - whole * split_size]
-    return _lengths(int(size), int(split_size))
-
-
-_FEW = 16
-
-
-def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive pieces: of one size, or of the sizes listed."""
-    if input.ndim == 0:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    d = dimension(dim, input.ndim)
-    size = input.shape[d]
-    if isinstance(split_size, (tuple, list)):
-        lengths = list(split_size)
-        if any(type(length) is int and length < 0 for length in lengths):
-            raise RuntimeError(
-                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={lengths}"
-            )
-        if sum(lengths) != size:
-            raise RuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension "
-                f"{dim}), but got split_sizes={lengths}"
-            )
-    else:
-        if split_size < 0 or (split_size == 0 and size != 0):
-            raise RuntimeError(f"split expects split_size be positive, but got split_size={split_size}")
-        lengths = _lengths(size, split_size)
-    out = []
-    start: Any = 0
-    for length in lengths:
-        out.append(slice_view(input, d, start, start + length, 1))
-        start = start + length
-    return _several(out, split)
-
-
-def _several(parts: list[Tensor], function: Any) -> tuple[Tensor, ...]:
-    """The views that one function returned."""
-    for part in parts:
-        part._view.among = function
-    return tuple(parts)
-
-
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` pieces of equal size, the last one smaller."""
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if input.ndim == 0:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    size = input.shape[dimension(dim, input.ndim)]
-    if size == 0:
-        return split(input, [0] * chunks, dim)
-    return split(input, max(-(-size // chunks), 1) if type(size) is int else -(-size // chunks), dim)
-
-
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of all indices along a dimension."""
-    d = dimension(dim, input.ndim)
-    return _several([select(input, d, i) for i in range(input.shape[d])], unbind)
-
-
-def _view(kind: int, function: Any, ops: tuple[Any, ...] = VIEWS) -> ViewCall:
+def view_call(kind: int, function: Any, ops: tuple[Any, ...] = VIEWS) -> ViewCall:
+    """A function that makes views, as users call it."""
     return ViewCall(kind, explained(function), ops)
 
 
 view, reshape, permute, expand = map(sizes_by_name, (view, reshape, permute, expand))
-view, reshape = _view(calls.RESHAPE, view), _view(calls.RESHAPE, reshape, (*VIEWS, clone.call))
-permute = _view(calls.PERMUTE, permute)
-expand, transpose = _view(calls.EXPAND, expand), _view(calls.TRANSPOSE, transpose)
-reversed_dims, t = _view(calls.REVERSE, reversed_dims), _view(calls.TURN, t)
-unsqueeze = _view(calls.UNSQUEEZE, unsqueeze)
-squeeze, detach = _view(calls.SQUEEZE, squeeze), _view(calls.DETACH, detach)
-flatten = _view(calls.FLATTEN, flatten, (*VIEWS, clone.call))
-select, narrow = _view(calls.SELECT, select), _view(calls.NARROW, narrow)
-split, chunk, unbind = _view(calls.SPLIT, split), _view(calls.CHUNK, chunk), _view(calls.UNBIND, unbind)
+view, reshape = view_call(calls.RESHAPE, view), view_call(calls.RESHAPE, reshape, (*VIEWS, clone.call))
+permute = view_call(calls.PERMUTE, permute)
+expand, transpose = view_call(calls.EXPAND, expand), view_call(calls.TRANSPOSE, transpose)
+reversed_dims, t = view_call(calls.REVERSE, reversed_dims), view_call(calls.TURN, t)
+unsqueeze = view_call(calls.UNSQUEEZE, unsqueeze)
+squeeze, detach = view_call(calls.SQUEEZE, squeeze), view_call(calls.DETACH, detach)
+flatten = view_call(calls.FLATTEN, flatten, (*VIEWS, clone.call))
+select, narrow = view_call(calls.SELECT, select), view_call(calls.NARROW, narrow)

@@ -11,7 +11,7 @@ from eagerjit.compiler import layout
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.devices import CPU, Device
-from eagerjit.ops import views
+from eagerjit.ops import pieces, views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.ops.strided import memory_of
@@ -42,7 +42,10 @@ LISTED = 64
 
 
 def item(input: Tensor) -> Any:
-    """The one element as a Python number."""
+    """The one element as a Python number. RuntimeError for tensors of more or fewer elements, and on meta.
+
+    On a device it waits for what computes the element; compiled calls make what it says a condition or a size.
+    """
     tracer = state.tracer
     if tracer is not None and input.numel() == 1 and input.dtype is not dtypes.uint64:  # numbers of a call are signed
         if input.dtype.is_floating_point:
@@ -84,7 +87,7 @@ def real_scalar(input: Tensor) -> Any:
 
 
 def tolist(input: Tensor) -> Any:
-    """Nested lists of Python numbers."""
+    """Nested lists of Python numbers, one level for each dimension; the number itself without dimensions."""
     if state.tracer is not None and input.numel() <= LISTED:
         return [tolist(part) for part in input.unbind()] if input.ndim else item(input)
     array = concrete(input, "a tensor's values were asked for with tolist()")
@@ -148,7 +151,7 @@ def iterate(input: Tensor) -> Any:
     """The slices along the first dimension."""
     if input.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(views.unbind(input, 0))
+    return iter(pieces.unbind(input, 0))
 
 
 def contains(input: Tensor, element: Any) -> bool:
@@ -243,7 +246,8 @@ def _new(function: Any) -> Any:
             kwargs["device"] = device_of(self)
         return function(*args, dtype=dtype or self.dtype, **kwargs)
 
-    method.__name__, method.__doc__ = f"new_{function.__name__}", function.__doc__
+    method.__name__ = f"new_{function.__name__}"
+    method.__doc__ = f"`{function.__name__}` where this tensor lies, of its dtype unless one is named."
     return method
 
 

@@ -68,7 +68,7 @@ def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_g
 def full(
     size: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """One value everywhere; its type decides the dtype."""
+    """One value everywhere; its type decides the dtype: bool, int64, the default one for floats or its complex one."""
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     shape = sizes_of((size,))
@@ -126,7 +126,10 @@ def filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
 def zeros(
     *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Zeros."""
+    """Zeros in this shape, given as sizes or as one sequence of them; in the default dtype unless it is named.
+
+    Raises RuntimeError for negative sizes.
+    """
     made = filled(sizes_of(size), 0, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
@@ -135,7 +138,7 @@ def zeros(
 def ones(
     *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Ones."""
+    """Ones in this shape; see `zeros`."""
     made = filled(sizes_of(size), 1, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
@@ -195,7 +198,11 @@ def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """start, start + step, ... before end."""
+    """start, start + step, ... before end: a vector of ceil((end - start) / step) numbers.
+
+    int64 if all three are integers, else the default dtype. Raises RuntimeError for a step of 0 or one that leads away
+    from end.
+    """
     start, end = (0, start) if end is None else (0 if start is None else start, end)
     if end is None:
         raise TypeError("arange() missing 1 required argument: 'end'")
@@ -270,7 +277,10 @@ def _ends(name: str, start: Any, end: Any, dtype: DType | None) -> tuple[Any, An
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """`steps` evenly spaced values from start to end, both included; of integers these are integers."""
+    """`steps` evenly spaced values from start to end, both included; of integers these are integers.
+
+    Raises RuntimeError for a negative number of steps.
+    """
     start, end = _ends("linspace", start, end, dtype)
     if isinstance(start, complex) or isinstance(end, complex):
         return finish(_complex_linspace(complex(start), complex(end), steps, dtype), requires_grad)
@@ -322,7 +332,7 @@ def logspace(
 def eye(
     n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """The identity matrix, or a rectangle with ones on its diagonal."""
+    """The identity matrix, or a rectangle (n, m) with ones on its diagonal. RuntimeError for negative sizes."""
     if isinstance(n, Tensor) and n.ndim:
         raise TypeError("eye(): argument 'n' (position 1) must be int, not Tensor")
     columns = n if m is None else m

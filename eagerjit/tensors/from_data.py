@@ -30,7 +30,11 @@ def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
 def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor."""
+    """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor.
+
+    Python's floats have the default dtype, integers int64, bools bool; arrays and tensors keep theirs. A leaf without
+    history. Raises ValueError for sequences of unequal lengths, RuntimeError for what is no data.
+    """
     if _shows_a_device(data):
         return tensor(as_tensor(data, dtype, device), requires_grad=requires_grad, pin_memory=pin_memory)
     place = wanted(device) if device is not None or not isinstance(data, Tensor) else None
@@ -101,7 +105,7 @@ def _one_element(data: Tensor, dtype: DType) -> Tensor:
 
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """A tensor over the data, sharing memory with a tensor or ndarray where dtype allows."""
+    """A tensor over the data, sharing memory with a tensor or ndarray where dtype and device allow, else a copy."""
     dtype = dtype_argument("as_tensor", dtype)
     if isinstance(data, Tensor):
         there = data if device is None else moved(data, wanted(device))
@@ -167,7 +171,11 @@ def _snapshot(tracer: Any, array: np.ndarray) -> Tensor:
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that shares memory with an ndarray."""
+    """A tensor that shares memory with an ndarray: what is written to one is seen in the other.
+
+    Raises TypeError for anything else and for arrays of dtypes that no tensor has, ValueError for negative strides and
+    foreign byte order.
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     tracer = state.tracer
