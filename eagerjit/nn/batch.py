@@ -52,7 +52,13 @@ def batch_norm(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,
 ) -> Plan:  # fmt: skip
-    """Mean 0 and variance 1 per channel, over the batch while training; running statistics are updated in place."""
+    """Mean 0 and variance 1 per channel, over the batch while training; running statistics are updated in place.
+
+    (input - mean) / sqrt(variance + eps) * weight + bias (Ioffe and Szegedy 2015) of (batch, channels, ...), the others
+    (channels). Running statistics move by `momentum` towards the batch's, whose variance is divided by N - 1 there;
+    without training they are what is subtracted and divided by. Raises ValueError for one value per channel in training
+    and for a negative eps, RuntimeError for statistics of another size or, without training, none.
+    """
     if eps < 0.0 or (training and eps == 0.0):
         least = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {least}, but got {eps}")
@@ -92,7 +98,11 @@ def _trained(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Mean 0 and variance 1 within groups of channels."""
+    """Mean 0 and variance 1 within groups of channels (Wu and He 2018).
+
+    input is (batch, channels, ...), weight and bias (channels). Raises RuntimeError where groups do not divide
+    channels, ValueError where a group has a single value.
+    """
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     if input.shape[0] * input.shape[1] // num_groups == 1 and all(d == 1 for d in input.shape[2:]):
@@ -109,7 +119,11 @@ def instance_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
     bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Mean 0 and variance 1 per channel of each example; running statistics are updated in place."""
+    """Mean 0 and variance 1 per channel of each example; running statistics are updated in place.
+
+    Of (batch, channels, ...) (Ulyanov et al. 2016); the others are (channels), as in `batch_norm`. Raises ValueError
+    for a single value per channel, RuntimeError for missing statistics unless `use_input_stats`.
+    """
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
@@ -216,19 +230,22 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalisation over the batch of (batch, channels) or (batch, channels, length)."""
+    """`nn.functional.batch_norm` of (batch, channels) or (batch, channels, length); ValueError for other ranks.
+
+    `momentum=None` averages all batches alike; without `track_running_stats` every batch is normalised by itself.
+    """
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalisation over the batch of (batch, channels, height, width)."""
+    """`nn.functional.batch_norm` of (batch, channels, height, width); ValueError for other ranks. See `BatchNorm1d`."""
 
     ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalisation over the batch of (batch, channels, depth, height, width)."""
+    """`nn.functional.batch_norm` of (batch, channels, depth, height, width); ValueError for other ranks."""
 
     ranks = (5,)
 
@@ -329,7 +346,10 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class GroupNorm(Affine):
-    """Normalisation within groups of channels of (batch, channels, ...)."""
+    """Normalisation within groups of channels of (batch, channels, ...); see `nn.functional.group_norm`.
+
+    Raises ValueError where num_groups does not divide num_channels.
+    """
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
@@ -351,7 +371,7 @@ class GroupNorm(Affine):
 
 
 class LocalResponseNorm(Module):
-    """input / (k + alpha * mean square of `size` neighbouring channels) ** beta."""
+    """input / (k + alpha * mean square of `size` neighbouring channels) ** beta (Krizhevsky et al. 2012)."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
         super().__init__()

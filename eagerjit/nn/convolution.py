@@ -111,19 +111,27 @@ class _Forward(_ConvNd):
 
 
 class Conv1d(_Forward):
-    """A convolution of (batch, channels, length)."""
+    """A convolution of (batch, channels, length), or of one example; see `Conv2d`."""
 
     rank = 1
 
 
 class Conv2d(_Forward):
-    """A convolution of (batch, channels, height, width)."""
+    """A convolution of (batch, channels, height, width), or of one example (channels, height, width).
+
+    out[b, o] = bias[o] + sum over channels and taps of weight[o, c] * input[b, c], the kernel not flipped; spatial
+    sizes become floor((n + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1.
+
+    weight is (out_channels, in_channels / groups, kernel_size...), drawn uniform within 1 / sqrt(its taps) as bias is.
+    `padding` is numbers, "same" or "valid"; `padding_mode` "zeros", "reflect", "replicate" or "circular". Raises
+    ValueError for options that do not go together, RuntimeError for inputs whose channels or sizes do not fit.
+    """
 
     rank = 2
 
 
 class Conv3d(_Forward):
-    """A convolution of (batch, channels, depth, height, width)."""
+    """A convolution of (batch, channels, depth, height, width), or of one example; see `Conv2d`."""
 
     rank = 3
 
@@ -173,18 +181,23 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """A transposed convolution of (batch, channels, length)."""
+    """A transposed convolution of (batch, channels, length); see `ConvTranspose2d`."""
 
     rank = 1
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """A transposed convolution of (batch, channels, height, width)."""
+    """A transposed convolution of (batch, channels, height, width): what gives a `Conv2d` the gradient of its input.
+
+    Spatial sizes become (n - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1; weight is
+    (in_channels, out_channels / groups, kernel_size...). `forward` takes an `output_size` in place of `output_padding`.
+    Raises ValueError for a size that no padding gives, RuntimeError for inputs whose channels do not fit.
+    """
 
     rank = 2
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """A transposed convolution of (batch, channels, depth, height, width)."""
+    """A transposed convolution of (batch, channels, depth, height, width); see `ConvTranspose2d`."""
 
     rank = 3

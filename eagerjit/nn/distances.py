@@ -21,7 +21,7 @@ _normalize_op = Op("normalize", _normalize, numbers=("eps",))
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """input divided by its norm along a dimension, the norm at least eps."""
+    """input divided by its norm of order p along a dimension, the norm at least eps. The result has input's shape."""
     order = int(p) if type(p) is float and p.is_integer() else p
     result = _normalize_op.call(input, order, dim, eps)
     return result if out is None else write_out("normalize", result, out)
@@ -36,7 +36,10 @@ _length_op = Op("length", _length, (lambda g, out, norm, eps: g, None), ("eps",)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along a dimension."""
+    """The cosine of the angle between vectors along a dimension, which goes away; x1 and x2 broadcast.
+
+    Norms count as at least eps. Raises RuntimeError for integers.
+    """
     if tuple(x1.shape) != tuple(x2.shape):
         x1, x2 = broadcast_tensors(x1, x2)
     first = x1 / _length_op.call(norm(x1, 2, dim, keepdim=True), eps)
@@ -45,7 +48,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The norm of x1 - x2 + eps over the last dimension."""
+    """The norm of order p of x1 - x2 + eps over the last dimension, which goes away unless `keepdim`."""
     return norm(x1 - x2 + eps, p, -1, keepdim)
 
 

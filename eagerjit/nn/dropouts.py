@@ -26,7 +26,10 @@ def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements zeroed with probability p while training, the others scaled by 1 / (1 - p)."""
+    """Elements zeroed with probability p while training, the others scaled by 1 / (1 - p) (Srivastava et al. 2014).
+
+    Raises ValueError unless 0 <= p <= 1, RuntimeError for integers.
+    """
     return _placed(input, dropped(input, p, training), inplace)
 
 
@@ -52,7 +55,10 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channels of (batch, channels, ...) zeroed with probability p while training."""
+    """Channels of (batch, channels, ...) zeroed with probability p while training (Tompson et al. 2015).
+
+    Raises ValueError unless 0 <= p <= 1, RuntimeError for fewer than two dimensions.
+    """
     _checked(p)
     if training and input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")

@@ -281,7 +281,12 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """A table of vectors, read by number."""
+    """A table of vectors, weight (num_embeddings, embedding_dim), read by number: (...) to (..., embedding_dim).
+
+    The row `padding_idx` is 0 at first and gets no gradient; rows whose norm is above `max_norm` are scaled down to it,
+    in place, when they are read; with `sparse` weight's gradient is sparse. The table is drawn standard normal. Raises
+    IndexError for numbers beyond the table, AssertionError for a `padding_idx` that is none.
+    """
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
@@ -317,7 +322,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """A table of vectors, of which bags of numbers read the sum, mean or maximum."""
+    """A table of vectors, of which bags of numbers read the sum, mean or maximum; see `nn.functional.embedding_bag`."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,

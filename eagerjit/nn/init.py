@@ -11,7 +11,10 @@ from eagerjit.tensors.tensor import Tensor
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """The factor that keeps the variance through a nonlinearity."""
+    """The factor that keeps the variance through a nonlinearity (He et al. 2015 for relu and leaky_relu).
+
+    `param` is leaky_relu's slope. Raises ValueError for names of none.
+    """
     if nonlinearity in ("linear", "sigmoid") or str(nonlinearity).startswith("conv"):
         return 1.0
     if nonlinearity == "tanh":
@@ -54,13 +57,13 @@ def _fan(tensor: Tensor, mode: str) -> int:
 
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform in [a, b)."""
+    """Uniform in [a, b), written in place; returned, as by all functions here."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with a mean and a standard deviation."""
+    """Normal with a mean and a standard deviation. RuntimeError for a negative one."""
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -68,7 +71,10 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal, conditioned on [a, b]: the inverse of its distribution function at uniform numbers."""
+    """Normal, conditioned on [a, b]: the inverse of its distribution function at uniform numbers.
+
+    Raises RuntimeError for other than floating point tensors.
+    """
     if not tensor.is_floating_point():
         raise RuntimeError(f"trunc_normal_: numbers are drawn for floating-point tensors, not for {tensor.dtype}")
 
@@ -97,7 +103,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix."""
+    """The identity matrix. Raises ValueError for other than two dimensions."""
     from eagerjit.tensors import creation
 
     if tensor.ndim != 2:
@@ -106,20 +112,27 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform with variance 2 / (inputs + outputs) (Glorot and Bengio 2010)."""
+    """Uniform with variance gain**2 * 2 / (inputs + outputs) (Glorot and Bengio 2010).
+
+    Of a weight (outputs, inputs, taps...), taps count in both. Raises ValueError for fewer than two dimensions.
+    """
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with variance 2 / (inputs + outputs) (Glorot and Bengio 2010)."""
+    """Normal with variance gain**2 * 2 / (inputs + outputs) (Glorot and Bengio 2010); see `xavier_uniform_`."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform with the variance that a nonlinearity keeps (He et al. 2015)."""
+    """Uniform with variance gain**2 / fan, which a nonlinearity keeps (He et al. 2015).
+
+    fan is a weight's inputs times taps, or with mode "fan_out" its outputs times taps; the gain is that of
+    `nonlinearity`, of which `a` is the slope. Raises ValueError for other modes and fewer than two dimensions.
+    """
     if 0 in tensor.shape:
         return tensor
     bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -129,7 +142,7 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal with the variance that a nonlinearity keeps (He et al. 2015)."""
+    """Normal with variance gain**2 / fan, which a nonlinearity keeps (He et al. 2015); see `kaiming_uniform_`."""
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
@@ -137,7 +150,10 @@ def kaiming_normal_(
 
 @no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Orthogonal rows or columns, all such matrices equally likely (Saxe et al. 2013)."""
+    """Orthogonal rows or columns times gain, all such matrices equally likely (Saxe et al. 2013).
+
+    By QR of a normal matrix; dimensions after the first count as one. Raises ValueError for fewer than two.
+    """
     from eagerjit import linalg
     from eagerjit.random import randn
 
@@ -154,7 +170,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Convolution weights that pass on as many channels as they can."""
+    """Convolution weights that pass on as many channels as they can: 1 at the middle tap of channel i to i, else 0.
+
+    Raises ValueError for other than 3 to 5 dimensions, and where groups do not divide the first.
+    """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
@@ -170,7 +189,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal, with a share of zeros in every column (Martens 2010)."""
+    """Normal, with a share of zeros in every column (Martens 2010). Raises ValueError for other than two dimensions."""
     from eagerjit.random import randperm
 
     if tensor.ndim != 2:

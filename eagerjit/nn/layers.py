@@ -26,7 +26,11 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """input @ weight.T + bias, weight (out_features, in_features)."""
+    """input @ weight.T + bias: (..., in_features) to (..., out_features).
+
+    weight is (out_features, in_features), bias (out_features) or None; both are drawn uniform within 1 /
+    sqrt(in_features). Raises RuntimeError for inputs of another last size or dtype.
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
         super().__init__()
@@ -57,7 +61,11 @@ class Linear(Module):
 
 @converting
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1 @ weight[k] @ input2 + bias[k] for every output k."""
+    """input1 @ weight[k] @ input2 + bias[k] for every output k.
+
+    (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out). Raises RuntimeError for sizes that do not
+    fit.
+    """
     if tuple(input1.shape)[:-1] != tuple(input2.shape)[:-1]:
         raise RuntimeError(
             f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}"
@@ -73,7 +81,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 class Bilinear(Module):
-    """x1 @ weight @ x2 + bias."""
+    """x1 @ weight @ x2 + bias: (..., in1_features) and (..., in2_features) to (..., out_features).
+
+    weight is (out_features, in1_features, in2_features). Raises ValueError unless in1_features > 0.
+    """
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
@@ -108,7 +119,11 @@ def _tuple(normalized_shape: Any) -> tuple[int, ...]:
 
 
 class LayerNorm(Affine):
-    """Mean 0 and variance 1 over the last dimensions, then times weight plus bias."""
+    """Mean 0 and variance 1 over the last dimensions, then times weight plus bias (Ba, Kiros and Hinton 2016).
+
+    `normalized_shape` is these dimensions' sizes, which weight (ones at first) and bias (zeros) have; the result has
+    input's shape. `nn.functional.layer_norm` says more.
+    """
 
     def __init__(
         self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
@@ -129,7 +144,10 @@ class LayerNorm(Affine):
 
 
 class RMSNorm(Module):
-    """Divided by the root of the mean square over the last dimensions, then times weight."""
+    """Divided by the root of the mean square over the last dimensions, then times weight (Zhang and Sennrich 2019).
+
+    `normalized_shape` is these dimensions' sizes, which weight has; `nn.functional.rms_norm` says more.
+    """
 
     def __init__(
         self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,

@@ -50,7 +50,10 @@ MultiLabelMarginLoss = _plain("MultiLabelMarginLoss", margin_loss.multilabel_mar
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities."""
+    """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities.
+
+    `nn.functional.cross_entropy` with these options; `weight` is a buffer.
+    """
 
     def __init__(
         self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
@@ -67,7 +70,10 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Negative log likelihood of log probabilities (batch, classes, ...) and class numbers (batch, ...)."""
+    """Negative log likelihood of log probabilities (batch, classes, ...) and class numbers (batch, ...).
+
+    `nn.functional.nll_loss` with these options; `weight` is a buffer.
+    """
 
     def __init__(
         self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
@@ -87,14 +93,14 @@ class NLLLoss2d(NLLLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """Cross entropy of probabilities and targets in [0, 1]."""
+    """Cross entropy of probabilities and targets in [0, 1]; see `nn.functional.binary_cross_entropy`."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return loss.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
-    """Cross entropy of logits and targets in [0, 1]."""
+    """Cross entropy of logits and targets in [0, 1]; see `nn.functional.binary_cross_entropy_with_logits`."""
 
     pos_weight: Tensor | None
 
@@ -119,7 +125,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class SmoothL1Loss(_Loss):
-    """Half squares / beta for differences below beta, absolute differences - beta / 2 above."""
+    """Half squares / beta for differences below beta, absolute differences - beta / 2 above; see `smooth_l1_loss`."""
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0):
         super().__init__(size_average, reduce, reduction)
@@ -130,7 +136,10 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Half squares for differences up to delta, delta * (difference - delta / 2) beyond."""
+    """Half squares for differences up to delta, delta * (difference - delta / 2) beyond (Huber 1964).
+
+    Raises TypeError for a delta that is no number, and where it is called RuntimeError unless delta > 0.
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
         if not isinstance(delta, (float, int)):
@@ -143,7 +152,7 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence of log probabilities `input` from probabilities `target`."""
+    """Kullback-Leibler divergence of log probabilities `input` from probabilities `target`; see `kl_div`."""
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False):
         super().__init__(size_average, reduce, reduction)

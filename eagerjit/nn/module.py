@@ -28,7 +28,11 @@ _NOTED = frozenset((*_TABLES, *HOOKS))
 
 
 class Module(Calls, Tree, State):
-    """Base class of all networks: assign Parameters, Tensors and Modules as attributes and define `forward`."""
+    """Base class of all networks: assign Parameters, Tensors and Modules as attributes and define `forward`.
+
+    A subclass calls `super().__init__()` before it assigns any, else AttributeError. A call runs `forward`, and hooks
+    around it; `training` says which of `train()` and `eval()` came last.
+    """
 
     training: bool
 
@@ -128,7 +132,11 @@ class Module(Calls, Tree, State):
         return sorted(names.union(*(self.__dict__[table] for table in _TABLES)))
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter; None reserves the name."""
+        """Add a parameter; None reserves the name.
+
+        Raises TypeError for what is no Parameter, KeyError for a name that is taken, is empty or has a dot, ValueError
+        for the result of an operation.
+        """
         self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -144,7 +152,10 @@ class Module(Calls, Tree, State):
         mode.bump_epoch()
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but no parameter; `persistent` ones are saved."""
+        """Add a tensor that is state but no parameter; `persistent` ones are saved.
+
+        Raises TypeError for what is no tensor, KeyError for a name that is taken, is empty or has a dot.
+        """
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -155,7 +166,8 @@ class Module(Calls, Tree, State):
         mode.bump_epoch()
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule under any name."""
+        """Add a submodule under any name. TypeError for what is no Module, KeyError for names as in `register_buffer`.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         self._check_name("module", name, self._modules)
@@ -180,7 +192,7 @@ class Module(Calls, Tree, State):
     # -- state --------------------------------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Switch all modules to training (or evaluation)."""
+        """Switch this module and all below it to training (or evaluation). ValueError for a mode that is no bool."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -189,7 +201,7 @@ class Module(Calls, Tree, State):
         return self
 
     def eval(self) -> Self:
-        """Switch all modules to evaluation."""
+        """Switch this module and all below it to evaluation."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:

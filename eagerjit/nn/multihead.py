@@ -212,10 +212,18 @@ def _one_more_key(mask: Tensor | None) -> Tensor | None:
 
 
 class MultiheadAttention(Module):
-    """Attention of `num_heads` heads, each over embed_dim / num_heads features.
+    """Attention of `num_heads` heads, each over embed_dim / num_heads features (Vaswani et al. 2017).
 
-    Inputs are (length, batch, features), (batch, length, features) with `batch_first`, or (length, features). A bool
-    mask hides what is True; a float mask is added to the scores. The weights come as the mean over heads, or by head.
+    query, key and value are (length, batch, features), (batch, length, features) with `batch_first`, or (length,
+    features); key and value have one length, and `kdim` and `vdim` features where these are given. The result is
+    (attention, weights): weights (batch, queries, keys) are the mean over heads, or (batch, heads, queries, keys), or
+    None.
+
+    key_padding_mask   (batch, keys): True hides a key, a float is added to its scores
+    attn_mask          (queries, keys) or (batch * heads, queries, keys), in the same way
+    dropout            probability with which a weight becomes 0 while training
+
+    Raises AssertionError for features that heads do not divide and for shapes that do not fit.
     """
 
     def __init__(

@@ -229,7 +229,11 @@ def _run(
 
 
 class RNN(RNNBase):
-    """h' = tanh(weight_ih @ x + bias_ih + weight_hh @ h + bias_hh), or with max(., 0) for `nonlinearity="relu"`."""
+    """h' = tanh(weight_ih @ x + bias_ih + weight_hh @ h + bias_hh), or with max(., 0) for `nonlinearity="relu"` (Elman
+    1990).
+
+    Shapes, options and errors are those of `LSTM`; the state is h alone. ValueError for other nonlinearities.
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", *args: Any,
@@ -243,14 +247,28 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997); its state is (h, c)."""
+    """Long short-term memory (Hochreiter and Schmidhuber 1997), with the forget gate of Gers et al. 2000.
+
+    i, f, g, o = chunks of weight_ih @ x + bias_ih + weight_hh @ h + bias_hh, all but g through sigmoid, g through tanh;
+    c' = f * c + i * g and h' = o * tanh(c'), projected to `proj_size` where that is given (Sak et al. 2014).
+
+    forward(input, (h, c)) takes (steps, batch, features), (batch, steps, features) with `batch_first`, (steps,
+    features), or a PackedSequence, and returns (h of all steps in the last layer, (h, c)): with the states (layers *
+    directions, batch, size). Both directions lie side by side. `dropout` is between layers, while training. Raises
+    ValueError for options that are none, RuntimeError for inputs and states of other sizes.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__("LSTM", *args, **kwargs)
 
 
 class GRU(RNNBase):
-    """Gated recurrent units (Cho et al. 2014)."""
+    """Gated recurrent units (Cho et al. 2014).
+
+    r and z = sigmoid(weight_ih @ x + bias_ih + weight_hh @ h + bias_hh), n = tanh(weight_in @ x + bias_in + r *
+    (weight_hn @ h + bias_hn)), h' = (1 - z) * n + z * h. Shapes, options and errors are those of `LSTM`; the state is h
+    alone.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__("GRU", *args, **kwargs)

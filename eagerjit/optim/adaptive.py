@@ -40,7 +40,10 @@ _adadelta_op = Op("adadelta_step", _adadelta, None, _ADADELTA_NUMBERS, different
 
 
 class Adadelta(Optimizer):
-    """Steps as large as the recent ones (Zeiler 2012)."""
+    """Steps as large as the recent ones (Zeiler 2012): p -= lr * sqrt(d + eps) / sqrt(s + eps) * g.
+
+    s and d are running averages of the squares of gradients and of steps. ValueError for rho outside [0, 1].
+    """
 
     counters = ("step",)
 
@@ -94,7 +97,10 @@ _adamax_op = Op("adamax_step", _adamax, None, _ADAM_NUMBERS, differentiable=Fals
 
 
 class Adamax(Optimizer):
-    """Adam with the largest gradient in place of their squares' average (Kingma and Ba 2015)."""
+    """Adam with the largest gradient in place of their squares' average (Kingma and Ba 2015, section 7.1).
+
+    u = max(beta2 * u, |g| + eps) and p -= lr / (1 - beta1**t) * m / u.
+    """
 
     counters = ("step",)
 

@@ -40,7 +40,12 @@ _sgd_op = Op("sgd_step", _sgd, None, _SGD_NUMBERS, differentiable=False)
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum as in Sutskever et al. 2013."""
+    """Gradient descent: p -= lr * g, with momentum p -= lr * v of v = momentum * v + (1 - dampening) * g.
+
+    Momentum as in Sutskever et al. 2013 but for where lr stands; with `nesterov` p -= lr * (g + momentum * v). The
+    first v is g; `weight_decay` adds weight_decay * p to g. Raises ValueError for negative options and for Nesterov's
+    momentum without momentum or with dampening.
+    """
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
@@ -146,7 +151,13 @@ _adam_op = Op("adam_step", _adam, None, ("lr", "beta1", "beta2", "eps", "weight_
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba 2015), optionally with AMSGrad (Reddi et al. 2018)."""
+    """Adam (Kingma and Ba 2015), optionally with AMSGrad (Reddi et al. 2018).
+
+    m += (1 - beta1) * (g - m), v = beta2 * v + (1 - beta2) * g**2, and at step t p -= lr * m / (1 - beta1**t) / (sqrt(v
+    / (1 - beta2**t)) + eps); AMSGrad takes the largest v so far. `weight_decay` adds weight_decay * p to g, or with
+    `decoupled_weight_decay` is AdamW's. Raises ValueError for negative options, betas outside [0, 1) and tensors as
+    options where `foreach` does not take them.
+    """
 
     counters = ("step",)
 
@@ -189,7 +200,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019)."""
+    """Adam with weight decay apart from the gradient: p *= 1 - lr * weight_decay first (Loshchilov and Hutter 2019)."""
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -236,7 +247,11 @@ _rmsprop_op = Op("rmsprop_step", _rmsprop, None, _RMSPROP_NUMBERS, differentiabl
 
 
 class RMSprop(Optimizer):
-    """Gradients divided by the root of the running average of their squares."""
+    """Gradients divided by the root of the running average of their squares (Tieleman and Hinton 2012, lecture 6.5).
+
+    s = alpha * s + (1 - alpha) * g**2 and p -= lr * g / (sqrt(s) + eps); `centered` subtracts the square of the average
+    gradient from s (Graves 2013), `momentum` accumulates the quotients. Raises ValueError for negative options.
+    """
 
     counters = ("step",)
 
@@ -288,7 +303,10 @@ _adagrad_op = Op("adagrad_step", _adagrad, None, _ADAGRAD_NUMBERS, differentiabl
 
 
 class Adagrad(Optimizer):
-    """Gradients divided by the root of the sum of their squares (Duchi et al. 2011)."""
+    """Gradients divided by the root of the sum of their squares (Duchi et al. 2011).
+
+    p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum) + eps). Raises ValueError for negative options.
+    """
 
     counters = ("step",)
 

@@ -266,7 +266,12 @@ class ChainedScheduler(SequentialLR):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times factor when a quantity has not become better for more than `patience` steps."""
+    """Times factor when a quantity has not become better for more than `patience` steps.
+
+    `step(quantity)` notes it. Better is less by `threshold` (more, with mode "max"), of the best or with threshold_mode
+    "abs" in its unit; after a change `cooldown` steps are not looked at, and no rate falls below `min_lr`. Raises
+    ValueError for a factor of 1 or more and for other modes.
+    """
 
     def __init__(
         self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,

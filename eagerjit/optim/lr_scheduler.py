@@ -32,7 +32,12 @@ def _warn_of_epoch() -> None:
 
 
 class LRScheduler:
-    """Base class: `get_lr()` gives the learning rates of step `last_epoch`."""
+    """Base class: `get_lr()` gives the learning rates of step `last_epoch`.
+
+    `step()` goes to the next one, after the optimizer's step; the rates are written to the optimizer's groups. Making
+    one takes step 0. Raises TypeError for what is no Optimizer, KeyError where it resumes (`last_epoch` not -1) and
+    groups have no "initial_lr". A jitted function that calls `step` runs eagerly.
+    """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         if not isinstance(optimizer, Optimizer):
@@ -147,7 +152,7 @@ class _OfFunctions(LRScheduler):
 
 
 class LambdaLR(_OfFunctions):
-    """The initial learning rate times a function of the step."""
+    """The initial learning rate times a function of the step, or one function per group, else ValueError."""
 
     def get_lr(self) -> list[float]:
         """initial * lambda(step)."""
@@ -165,7 +170,7 @@ class MultiplicativeLR(_OfFunctions):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size steps."""
+    """Times gamma every step_size steps: initial * gamma**(step // step_size)."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size, self.gamma = step_size, gamma
@@ -182,7 +187,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at every milestone."""
+    """Times gamma at every milestone, a number of steps; milestones that occur twice count twice."""
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
         self.milestones, self.gamma = Counter(milestones), gamma
@@ -199,7 +204,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times factor for the first total_iters steps."""
+    """Times factor for the first total_iters steps. Raises ValueError for a factor outside [0, 1]."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         if factor > 1.0 or factor < 0:
@@ -250,7 +255,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma at every step."""
+    """Times gamma at every step: initial * gamma**step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -284,7 +289,10 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial learning rate to eta_min in T_max steps, and back."""
+    """Half a cosine from the initial learning rate to eta_min in T_max steps, and back (Loshchilov and Hutter 2017).
+
+    eta_min + (initial - eta_min) * (1 + cos(pi * step / T_max)) / 2.
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.T_max, self.eta_min = T_max, eta_min

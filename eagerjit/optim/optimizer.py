@@ -41,7 +41,12 @@ ParamsT = params_t = Iterable[Any]
 
 
 class Optimizer:
-    """Base class of optimizers: subclasses define `update(group, parameters, gradients, states)`, or `step` itself."""
+    """Base class of optimizers: subclasses define `update(group, parameters, gradients, states)`, or `step` itself.
+
+    `params` are tensors, pairs of a name and a tensor, or dictionaries of "params" and options, one for each group.
+    Raises TypeError for one tensor or what is none, ValueError for no parameters, for results of operations, for a
+    parameter in two groups, and for options that a group lacks.
+    """
 
     counters: tuple[str, ...] = ()
     """What is kept as a tensor without dimensions; states that are loaded may have it as a Python number."""

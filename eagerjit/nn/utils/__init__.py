@@ -50,7 +50,11 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
 def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
 ) -> Tensor:
-    """Scale all gradients so that their norm as one vector is at most max_norm; returns what it was."""
+    """Scale all gradients so that their norm as one vector is at most max_norm; returns what it was.
+
+    In place, by max_norm / (norm + 1e-6) where that is below 1 (Pascanu et al. 2013). Raises RuntimeError for a norm
+    that is not finite, with `error_if_nonfinite`.
+    """
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     total = get_total_norm(_with_grad(parameters), float(norm_type), error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total)
@@ -70,13 +74,13 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: Any = None) ->
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All parameters as one vector."""
+    """All parameters as one vector, in their order."""
     return cat.call([p.reshape(-1) for p in parameters])
 
 
 @no_grad()
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Copy one vector into all parameters."""
+    """Copy one vector into all parameters, in their order. Raises TypeError for what is no tensor."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
     start = 0
