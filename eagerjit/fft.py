@@ -146,6 +146,14 @@ def _whole_of_conjugate(x: Tensor, dims: tuple[int, ...], size: int, scale: floa
     return fourier.whole.call(x.conj(), dims, size, scale)
 
 
+_OPTIONS = """\
+X[k] = sum over j of x[j] * exp(-2 pi i j k / n), the inverse with another sign and divided by n. `n` or `s` cuts sizes
+or fills them up with zeros first; of half a spectrum n // 2 + 1 numbers count. `norm` says which of the two is divided
+by n: "backward" (the inverse, as None), "forward", or "ortho", both by sqrt(n). Raises RuntimeError for sizes below 1,
+other norms and dimensions named twice, IndexError for dimensions out of range."""
+"""What the docstrings of all transforms say."""
+
+
 def _define(name: str, transform: Callable[..., Plan], flag: bool, doc: str) -> list[Callable[..., Any]]:
     """The versions along one dimension, along two, and along any."""
     first, last = name.split("fft")[0], "fft"
@@ -167,7 +175,7 @@ def _define(name: str, transform: Callable[..., Plan], flag: bool, doc: str) -> 
     made: list[Callable[..., Any]] = []
     for function, called, where in ((one, names[0], "a dimension"), (two, names[1], "two dimensions"),
                                     (any_, names[2], "dimensions")):  # fmt: skip
-        function.__name__, function.__doc__ = called, doc.format(where)
+        function.__name__, function.__doc__ = called, f"{doc.format(where)}\n\n{_OPTIONS}"
         made.append(planned_public(function))
     return made
 

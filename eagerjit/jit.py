@@ -355,7 +355,7 @@ def jit(
     background: bool = False,
     cuda_graphs: bool = False,
 ) -> Any:
-    """Compile a function, method or other callable: results are those of the plain call, bit for bit.
+    """Compile a function, method or other callable (else TypeError): results are those of the plain call, bit for bit.
 
     A Module comes back as a Module with the same parameters, attributes and names, whose calls are compiled.
 

@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit.calling.casts import CASTS, converting
 from eagerjit.calling.public import public
 from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
-from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor, lu_factor_ex, solve_ex
+from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor, lu_factor_ex, lu_solve, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices, right_side
 from eagerjit.ops.factored import (
     PLU,
@@ -26,7 +26,6 @@ from eagerjit.ops.products import cross, multi_dot, vecdot
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import eye
 from eagerjit.tensors.mistakes import explained_functions
-from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -43,14 +42,18 @@ __all__ = [
 
 @public
 def inv(A: Tensor) -> Tensor:
-    """The inverse. Raises LinAlgError for a singular matrix."""
+    """The inverse of square matrices (..., n, n). Raises LinAlgError for a singular one, RuntimeError for other shapes.
+    """
     matrices("inv", A, True)
     return factor.inv.call(A)
 
 
 @public
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """X of A X = B (X A = B unless `left`); B may hold vectors. Raises LinAlgError for a singular matrix."""
+    """X of A X = B (X A = B unless `left`): A is (..., n, n), B (..., n, k) or vectors (..., n); batches broadcast.
+
+    By LU with pivots. Raises LinAlgError for a singular matrix, RuntimeError for shapes and dtypes that do not fit.
+    """
     matrices("solve", A, True)
     right, vector = right_side(A, B, left)
     if left:
@@ -77,7 +80,10 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 
 @public
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """L of A = L L^H (its adjoint if `upper`). Raises LinAlgError unless A is positive-definite."""
+    """L of A = L L^H, lower triangular, or with `upper` its adjoint; of A (..., n, n) one triangle is read.
+
+    Raises LinAlgError unless A is positive-definite.
+    """
     matrices("cholesky", A, True)
     out = factor.cholesky.call(A)
     return out.mH if upper else out
@@ -85,21 +91,25 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 @public
 def det(A: Tensor) -> Tensor:
-    """The determinant."""
+    """The determinant of square matrices: (..., n, n) to (...), by LU."""
     matrices("det", A, True)
     return determinants.det.call(A)
 
 
 @public
 def slogdet(A: Tensor) -> SignLogdet:
-    """The determinant's sign, and the logarithm of its absolute value."""
+    """The determinant's sign, and the logarithm of its absolute value, which does not overflow: (...) each, of (..., n,
+    n).
+    """
     matrices("slogdet", A, True)
     return SignLogdet(*determinants.slogdet.call(A))
 
 
 @public
 def lu(A: Tensor, *, pivot: bool = True) -> PLU:
-    """P, L and U of A = P L U."""
+    """P, L and U of A = P L U with rows exchanged: (..., m, m), (..., m, k) and (..., k, n) of (..., m, n), k = min(m,
+    n).
+    """
     matrices("lu", A)
     if not pivot:
         raise NotImplementedError("linalg.lu: pivot=False is not supported on the CPU")
@@ -107,42 +117,13 @@ def lu(A: Tensor, *, pivot: bool = True) -> PLU:
 
 
 @public
-def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X of A X = B from what `lu_factor(A)` gives."""
-    matrices("lu_solve", LU, True)
-    matrices("lu_solve", B, argument="B")
-    if pivots.dtype is not dtypes.int32:
-        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
-    if pivots.ndim == 0 or pivots.shape[-1] != LU.shape[-1]:
-        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
-    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
-        raise RuntimeError(
-            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} instead"
-        )
-    if B.dtype is not LU.dtype:
-        raise RuntimeError(
-            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {TYPE_NAMES[LU.dtype]} "
-            f"and B of type {TYPE_NAMES[B.dtype]} instead"
-        )
-    if B.shape[-2 if left else -1] != LU.shape[-1]:
-        raise RuntimeError(
-            f"linalg.lu_solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
-            f"({LU.shape[-2]}x{LU.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
-        )
-    permutation, lower, upper = unpacked(LU, pivots)
-    if not left:
-        return lu_solve(LU, pivots, B.mH, left=True, adjoint=not adjoint).mH
-    if adjoint:
-        middle = factor.triangular.call(upper.mH, B, False, False)
-        return permutation @ factor.triangular.call(lower.mH, middle, True, True)
-    middle = factor.triangular.call(lower, permutation.mT @ B, False, True)
-    return factor.triangular.call(upper, middle, True, False)
-
-
-@public
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
-    """The X that minimises the norm of A X - B, the squared residuals, A's rank and singular values."""
+    """The X that minimises the norm of A X - B, the squared residuals, A's rank and singular values.
+
+    A is (..., m, n), B (..., m, k) or vectors, X (..., n, k). Singular values up to `rcond` times the largest count as
+    0; by default the precision of the dtype times max(m, n). Which of the other three are empty depends on `driver`, as
+    in PyTorch. Raises RuntimeError for other drivers, and for shapes and dtypes that do not fit.
+    """
     matrices("lstsq", A)
     if A.dtype is not B.dtype:
         raise RuntimeError(
@@ -189,7 +170,11 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
 
 @public
 def qr(A: Tensor, mode: str = "reduced") -> QR:
-    """Q with orthonormal columns and the upper triangular R of A = Q R; mode "r" gives an empty Q."""
+    """Q with orthonormal columns and the upper triangular R of A = Q R; mode "r" gives an empty Q.
+
+    Of (..., m, n), k = min(m, n): (..., m, k) and (..., k, n), or with mode "complete" (..., m, m) and (..., m, n).
+    Raises RuntimeError for other modes.
+    """
     matrices("qr", A)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
@@ -234,7 +219,11 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 
 @public
 def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
-    """Eigenvalues, rising, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    """Eigenvalues, rising, and eigenvectors of Hermitian matrices, of which one triangle is read.
+
+    Of (..., n, n): real values (..., n), and vectors as columns (..., n, n). Raises RuntimeError for other triangles
+    than "L" and "U".
+    """
     matrices("eigh", A, True)
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -243,7 +232,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
 
 @public
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """Eigenvalues, rising, of Hermitian matrices."""
+    """Eigenvalues, rising, of Hermitian matrices: (..., n, n) to (..., n); see `eigh`."""
     matrices("eigh", A, True)
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -252,7 +241,9 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 @public
 def eig(A: Tensor) -> Eigen:
-    """Complex eigenvalues and eigenvectors."""
+    """Complex eigenvalues (..., n) and eigenvectors, as columns of (..., n, n), of square matrices; of norm 1, in no
+    order.
+    """
     matrices("eig", A, True)
     return Eigen(*eigenvalues.eig.call(A))
 
@@ -265,7 +256,11 @@ def eigvals(A: Tensor) -> Tensor:
 
 @public
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
-    """U, S and V^H of A = U diag(S) V^H, singular values falling."""
+    """U, S and V^H of A = U diag(S) V^H, singular values falling.
+
+    Of (..., m, n), k = min(m, n): (..., m, m), (..., k) and (..., n, n), or without `full_matrices` (..., m, k), (...,
+    k) and (..., k, n). Raises RuntimeError for a `driver` on the CPU.
+    """
     matrices("svd", A)
     _check_driver(A, driver)
     return SVD(*spectral.svd.call(A, bool(full_matrices)))
@@ -273,7 +268,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 
 @public
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """Singular values, falling."""
+    """Singular values, falling: (..., m, n) to (..., min(m, n))."""
     matrices("svdvals", A)
     _check_driver(A, driver)
     return spectral.singular_values(A)
@@ -287,14 +282,14 @@ def _check_driver(A: Tensor, driver: str | None) -> None:
 
 @public
 def matrix_exp(A: Tensor) -> Tensor:
-    """The exponential of matrices."""
+    """The exponential of matrices: the sum of A^i / i!, (..., n, n) to the same shape."""
     matrices("matrix_exp", A, True)
     return spectral.matrix_exp.call(A)
 
 
 @public
 def matrix_power(A: Tensor, n: int) -> Tensor:
-    """The n-th power of matrices, n any integer."""
+    """The n-th power of matrices, n any integer: of the inverse if it is negative. LinAlgError where there is none."""
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         matrices("matrix_power", A if A.dtype.is_differentiable else A.float(), True)
     if n == 0:
@@ -321,7 +316,10 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 @public
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of A as a matrix from its last dimensions to its first `ind`."""
+    """The inverse of A as a matrix from its last dimensions to its first `ind`.
+
+    Raises RuntimeError unless both have the same number of elements, and for an `ind` below 1.
+    """
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
@@ -336,7 +334,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 @public
 def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
-    """X of tensordot(A, X) = B."""
+    """X of tensordot(A, X) = B, whose shape is that of A's last dimensions. RuntimeError where they don't fit."""
     if dims is not None:
         rest = [d for d in range(A.ndim) if d not in [views.dimension(x, A.ndim) for x in dims]]
         A = A.permute([*rest, *(views.dimension(x, A.ndim) for x in dims)])
@@ -350,7 +348,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
 
 @public
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The powers 0, 1, ... of elements along a new last dimension."""
+    """The powers 0, 1, ..., N - 1 (as many as there are elements) of elements along a new last dimension."""
     from eagerjit.tensors.creation import arange
 
     base = x if x.dtype.is_differentiable else x.long()

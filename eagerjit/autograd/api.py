@@ -119,7 +119,12 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the `.grad` of the leaves they depend on, or of `inputs` alone."""
+    """Adds the gradients of `tensors` to the `.grad` of the leaves they depend on, or of `inputs` alone.
+
+    `grad_tensors` are what the gradients start from, of the tensors' shapes, ones where they have one element. What the
+    walk read is dropped unless `retain_graph`; with `create_graph` gradients can be differentiated in turn. Raises
+    RuntimeError for tensors without history, for several elements without a gradient, and for a second walk.
+    """
     roots = (tensors,) if isinstance(tensors, Tensor) else _sequence(tensors)
     grads = _initial(roots, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -150,7 +155,9 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone.
 
-    With `is_grads_batched` the first dimension of `grad_outputs` is one of examples, and of the gradients too.
+    `grad_outputs`, `retain_graph` and `create_graph` are as in `backward`. With `is_grads_batched` the first dimension
+    of `grad_outputs` is one of examples, and of the gradients too. An input that the outputs do not depend on is a
+    RuntimeError; with `allow_unused` its gradient is None, with `materialize_grads` zeros.
     """
     if not only_inputs:
         caution("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning)

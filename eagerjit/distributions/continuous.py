@@ -42,7 +42,10 @@ class _LocationScale(Distribution):
 
 
 class Normal(_LocationScale, ExponentialFamily):
-    """Normal(loc, scale): the bell curve with this mean and standard deviation."""
+    """Normal(loc, scale): the bell curve with this mean and standard deviation.
+
+    Density exp(-((x - loc) / scale)**2 / 2) / (scale * sqrt(2 * pi)); parameters broadcast, as in all distributions.
+    """
 
     @property
     def mean(self) -> Tensor:
@@ -79,7 +82,7 @@ class Normal(_LocationScale, ExponentialFamily):
 
 
 class Laplace(_LocationScale):
-    """Laplace(loc, scale): two exponentials back to back."""
+    """Laplace(loc, scale): two exponentials back to back, density exp(-|x - loc| / scale) / (2 * scale)."""
 
     @property
     def mean(self) -> Tensor:
@@ -115,7 +118,9 @@ class Laplace(_LocationScale):
 
 
 class Cauchy(_LocationScale):
-    """Cauchy(loc, scale), whose tails are too heavy for a mean."""
+    """Cauchy(loc, scale), whose tails are too heavy for a mean: density 1 / (pi * scale * (1 + ((x - loc) /
+    scale)**2)).
+    """
 
     @property
     def mean(self) -> Tensor:
@@ -147,7 +152,7 @@ class Cauchy(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """Gumbel(loc, scale): the largest of many."""
+    """Gumbel(loc, scale): the largest of many; P(value <= x) = exp(-exp(-(x - loc) / scale))."""
 
     @property
     def mean(self) -> Tensor:
@@ -186,7 +191,10 @@ class Gumbel(_LocationScale):
 
 
 class Uniform(Distribution):
-    """Uniform(low, high): every number from low up to high alike."""
+    """Uniform(low, high): every number from low up to high alike, density 1 / (high - low).
+
+    Raises ValueError unless low < high.
+    """
 
     has_rsample = True
     arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
@@ -239,7 +247,7 @@ class Uniform(Distribution):
 
 
 class Exponential(ExponentialFamily):
-    """Exponential(rate): times between events of this rate."""
+    """Exponential(rate): times between events of this rate, density rate * exp(-rate * x) for x >= 0."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative

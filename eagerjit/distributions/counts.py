@@ -15,7 +15,7 @@ from eagerjit.tensors.tensor import Tensor
 
 
 class Geometric(Weighted):
-    """Geometric(probs): failures before the first success."""
+    """Geometric(probs): failures before the first success; P(k) = (1 - p)**k * p."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -55,7 +55,7 @@ class Geometric(Weighted):
 
 
 class Poisson(ExponentialFamily):
-    """Poisson(rate): how many events there are."""
+    """Poisson(rate): how many events there are; P(k) = rate**k * exp(-rate) / k!."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
@@ -87,7 +87,9 @@ class Poisson(ExponentialFamily):
 
 
 class Binomial(Weighted):
-    """Binomial(total_count, probs): successes among so many trials."""
+    """Binomial(total_count n, probs): successes among so many trials; P(k) = n! / (k! * (n - k)!) * p**k * (1 - p)**(n
+    - k).
+    """
 
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,
@@ -142,7 +144,10 @@ class Binomial(Weighted):
 
 
 class NegativeBinomial(Weighted):
-    """NegativeBinomial(total_count, probs): successes before so many failures."""
+    """NegativeBinomial(total_count r, probs): successes before so many failures.
+
+    P(k) = gamma(k + r) / (k! * gamma(r)) * p**k * (1 - p)**r; r may be any number above 0.
+    """
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),
@@ -183,7 +188,10 @@ class NegativeBinomial(Weighted):
 
 
 class Multinomial(OfCategories):
-    """Multinomial(total_count, probs): how often each category occurs in so many draws."""
+    """Multinomial(total_count, probs): how often each category of the last dimension occurs in so many draws.
+
+    Raises NotImplementedError for a total_count that is no int.
+    """
 
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         if not isinstance(total_count, int):

@@ -67,7 +67,10 @@ class Weighted(Distribution):
 
 
 class Bernoulli(Weighted, ExponentialFamily):
-    """Bernoulli(probs) or Bernoulli(logits=...): 1 with this probability, else 0."""
+    """Bernoulli(probs) or Bernoulli(logits=...), log(p / (1 - p)): 1 with this probability, else 0.
+
+    Raises ValueError unless one of the two is given.
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
@@ -108,7 +111,8 @@ class Bernoulli(Weighted, ExponentialFamily):
 class Categorical(Weighted):
     """Categorical(probs) or Categorical(logits=...): a number below the size of the last dimension.
 
-    Probabilities are normalised to sum to 1, logits to be logarithms of such.
+    Probabilities are normalised to sum to 1, logits to be logarithms of such. Raises ValueError unless one of the two
+    is given, and for a parameter without dimensions.
     """
 
     is_binary = False

@@ -20,7 +20,8 @@ from eagerjit.tensors.tensor import Shape, Tensor
 class Distribution:
     """A distribution of values of `event_shape`, `batch_shape` of them with parameters of their own.
 
-    Parameters and samples are checked, with a ValueError that says what is wrong, unless `validate_args` is False.
+    Samples have shape sample_shape + batch_shape + event_shape, `log_prob` gives one number per value. Parameters and
+    values are checked, with a ValueError that says what is wrong, unless `validate_args` is False.
     """
 
     has_rsample = False
@@ -124,7 +125,7 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """Values through which gradients flow to the parameters."""
+        """Values through which gradients flow to the parameters. NotImplementedError where `has_rsample` is False."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
@@ -132,7 +133,7 @@ class Distribution:
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density or probability of values."""
+        """The logarithm of the density or probability of values. ValueError for values outside of the support."""
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -20,7 +20,10 @@ from eagerjit.tensors.tensor import Tensor
 
 
 class Gamma(ExponentialFamily):
-    """Gamma(concentration, rate)."""
+    """Gamma(concentration a, rate b): density b**a * x**(a - 1) * exp(-b * x) / gamma(a) for x > 0.
+
+    Samples by Marsaglia and Tsang 2000.
+    """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -65,7 +68,7 @@ class Gamma(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """Chi2(df): sums of squares of this many standard normal numbers."""
+    """Chi2(df): sums of squares of this many standard normal numbers, Gamma(df / 2, 1 / 2)."""
 
     arg_constraints = {"df": constraints.positive}
 
@@ -87,7 +90,7 @@ class Chi2(Gamma):
 
 
 class StudentT(Distribution):
-    """StudentT(df, loc, scale)."""
+    """StudentT(df, loc, scale): loc + scale * a standard normal number / sqrt(a Chi2(df) number / df)."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -130,7 +133,11 @@ class StudentT(Distribution):
 
 
 class Dirichlet(ExponentialFamily):
-    """Dirichlet(concentration): probabilities that sum to 1."""
+    """Dirichlet(concentration): probabilities that sum to 1, along the last dimension.
+
+    Density proportional to the product of p[i]**(concentration[i] - 1). Raises ValueError for a concentration without
+    dimensions.
+    """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
@@ -179,7 +186,10 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """Beta(concentration1, concentration0): numbers between 0 and 1."""
+    """Beta(concentration1 a, concentration0 b): numbers x between 0 and 1.
+
+    Density proportional to x**(a - 1) * (1 - x)**(b - 1).
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

@@ -15,7 +15,10 @@ from eagerjit.tensors.tensor import Tensor
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """KL(p || q). Raises NotImplementedError for pairs of classes without a rule."""
+    """KL(p || q), the mean of log(p / q) under p, in nats: of the shape that both batch shapes broadcast to.
+
+    Raises NotImplementedError for pairs of classes without a rule; `register_kl` adds one.
+    """
     return rule_of(type(p), type(q))(p, q)
 
 

@@ -59,7 +59,11 @@ class Covariance(Distribution):
 
 
 class MultivariateNormal(Covariance):
-    """MultivariateNormal(loc, covariance_matrix), or with precision_matrix or scale_tril in its place."""
+    """MultivariateNormal(loc, covariance_matrix), or with precision_matrix or scale_tril in its place.
+
+    loc is (..., n), matrices (..., n, n): the covariance, its inverse, or its Cholesky factor. Raises ValueError for no
+    matrix or several, and for one that is not positive-definite.
+    """
 
     arg_constraints = {"loc": constraints.real_vector, **Covariance.matrices}
     support = constraints.real_vector

@@ -1,4 +1,7 @@
-"""Factors, inverses and solutions that come with a number per matrix: 0, or what went wrong, in place of an error."""
+"""Factors, inverses and solutions that come with a number per matrix: 0, or what went wrong, in place of an error.
+
+And what LU factors solve.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from eagerjit.ops import small_matrices as small
 from eagerjit.ops.conditions import required
 from eagerjit.ops.factor import LinAlgError, MatrixOp, matrices
 from eagerjit.ops.factored import LU, FactorInfo, InverseInfo, LUInfo, ResultInfo
+from eagerjit.ops.pivots import unpacked
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import Parameters
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -183,3 +188,40 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
         batch = f"(Batch element {place}): " if info.ndim else ""
         raise RuntimeError(f"torch.linalg.lu_factor_ex: {batch}U[{numbers[place]},{numbers[place]}] {_ZERO_PIVOT}")
     return LUInfo(factors, pivots, info)
+
+
+@public
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """X of A X = B from what `lu_factor(A)` gives; with `adjoint` of A^H X = B.
+
+    Raises RuntimeError for shapes that do not fit and for pivots that are not int32.
+    """
+    matrices("lu_solve", LU, True)
+    matrices("lu_solve", B, argument="B")
+    if pivots.dtype is not dtypes.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if pivots.ndim == 0 or pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
+    if B.dtype is not LU.dtype:
+        raise RuntimeError(
+            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {TYPE_NAMES[LU.dtype]} "
+            f"and B of type {TYPE_NAMES[B.dtype]} instead"
+        )
+    if B.shape[-2 if left else -1] != LU.shape[-1]:
+        raise RuntimeError(
+            f"linalg.lu_solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({LU.shape[-2]}x{LU.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    permutation, lower, upper = unpacked(LU, pivots)
+    if not left:
+        return lu_solve(LU, pivots, B.mH, left=True, adjoint=not adjoint).mH
+    if adjoint:
+        middle = factor.triangular.call(upper.mH, B, False, False)
+        return permutation @ factor.triangular.call(lower.mH, middle, True, True)
+    middle = factor.triangular.call(lower, permutation.mT @ B, False, True)
+    return factor.triangular.call(upper, middle, True, False)

@@ -14,7 +14,11 @@ from eagerjit.tensors.tensor import Tensor
 
 @public
 def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of order `ord` of elements, over dimensions or all."""
+    """The norm of order `ord` of elements, over dimensions or all: sum(|x|**ord)**(1 / ord), or the largest of sizes.
+
+    Reduced dimensions go away, or have size 1 with `keepdim`. Raises RuntimeError for integers and for a norm that
+    nothing has, TypeError for names.
+    """
     if not x.dtype.is_differentiable:
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.name}"
@@ -66,7 +70,10 @@ def _pair(dim: Any, rank: int) -> tuple[int, int]:
 def matrix_norm(
     A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """A norm of matrices: "fro", "nuc", 2 and -2 (singular values), 1 and -1 (columns), inf and -inf (rows)."""
+    """A norm of matrices: "fro", "nuc", 2 and -2 (singular values), 1 and -1 (columns), inf and -inf (rows).
+
+    Over two dimensions, which go away unless `keepdim`. Raises RuntimeError for other orders.
+    """
     if A.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if not A.dtype.is_differentiable:
@@ -136,7 +143,9 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
 
 @public
 def cond(A: Tensor, p: Any = None) -> Tensor:
-    """The condition number: the norm of A times that of its inverse."""
+    """The condition number, the norm of A times that of its inverse, of (..., n, n): (...); for 2 (or None) of (..., m,
+    n).
+    """
     if A.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
     if p in (None, 2, -2):
