@@ -346,7 +346,7 @@ _fill_uniform = InplaceOp(Op("uniform_like", _uniform_like, _NO_RULES, ("a", "b"
 
 @planned
 def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, generator: Generator | None = None) -> Plan:
-    """Fill with normal numbers."""
+    """Fill with normal numbers, complex ones with half the variance in each part. RuntimeError for a negative `std`."""
     if isinstance(std, (int, float)) and std < 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
     if self.dtype.is_complex:
@@ -356,7 +356,7 @@ def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, generator: Generator 
 
 @planned
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, generator: Generator | None = None) -> Plan:
-    """Fill with uniform numbers in [a, b)."""
+    """Fill with uniform numbers in [a, b). RuntimeError where a > b, NotImplementedError for integers."""
     if type(a) in (int, float) and type(b) in (int, float) and a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     if self.dtype.is_complex:

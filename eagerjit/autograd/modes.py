@@ -58,7 +58,10 @@ def _or_decorator(enabled: bool) -> Any:
 
 
 class no_grad(_GradMode):
-    """A context or decorator in which no gradients are recorded."""
+    """A context or decorator in which no gradients are recorded: results of this thread's operations need none.
+
+    Leaves that are made in it keep the `requires_grad` that they are given.
+    """
 
     __new__ = _or_decorator(False)
 

@@ -80,7 +80,11 @@ class _Sequence(Module):
 
 
 class Sequential(_Sequence):
-    """Modules called one after the other."""
+    """Modules called one after the other, each with what the one before returns.
+
+    Given one by one, or under names in an OrderedDict; indexed by number or slice. Raises TypeError for what is no
+    Module.
+    """
 
     def __init__(self, *args: Any):
         super().__init__()
@@ -121,7 +125,7 @@ class Sequential(_Sequence):
 
 
 class ModuleList(_Sequence):
-    """A list of modules."""
+    """A list of modules, whose parameters are those of the Module that it is assigned to; it is not called itself."""
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
@@ -150,7 +154,7 @@ class ModuleList(_Sequence):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules."""
+    """A dictionary of modules under names without dots, in order of insertion; it is not called itself."""
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None):
         super().__init__()

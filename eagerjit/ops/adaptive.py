@@ -185,8 +185,13 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
             raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
         return _like(_mean_of_windows(x, _sizes(name, x, output_size, rank), everywhere), input)
 
-    function.__doc__ = "The means of `output_size` windows that cover the spatial dimensions evenly; None keeps a size."
+    function.__doc__ = (
+        f"The means of `output_size` windows that cover the spatial dimensions evenly; None keeps a size.\n\n{_WINDOWS}"
+    )
     return _named(function, name)
+
+
+_WINDOWS = "Of (batch, channels, ...) or (channels, ...); window i of n is floor(i size / n) to ceil((i + 1) size / n)."
 
 
 def _max_function(rank: int) -> Callable[..., Any]:
@@ -199,7 +204,9 @@ def _max_function(rank: int) -> Callable[..., Any]:
         values, places = adaptive_max_op.call(x, _sizes(name, x, output_size, rank))
         return (_like(values, input), _like(places, input)) if return_indices else _like(values, input)
 
-    function.__doc__ = "The largest numbers of `output_size` windows that cover the spatial dimensions evenly."
+    function.__doc__ = (
+        f"The largest numbers of `output_size` windows that cover the spatial dimensions evenly.\n\n{_WINDOWS}"
+    )
     return _named(function, name)
 
 

@@ -372,10 +372,11 @@ def _described(function: Callable[..., Any], name: str, rank: int, weight: str, 
     function.__name__ = function.__qualname__ = name
     kind = "convolution"
     if "transpose" in name:
-        kind = "transposed convolution, the gradient of a convolution for its input,"
+        kind = "transposed convolution, a convolution's gradient for its input,"
     function.__doc__ = (
-        f"The {kind} over {rank} spatial dimension{'s' * (rank > 1)}: input (batch, channels, ...) or (channels, ...), "
-        f"weight {weight} gives {out}. RuntimeError where shapes or dtypes do not fit."
+        f"The {kind} over {rank} spatial dimension{'s' * (rank > 1)}.\n\ninput (batch, channels, ...) or (channels, "
+        f"...) with weight {weight} and bias (rows)\ngives {out}, whose sizes the layer of this name "
+        "describes. Raises RuntimeError where shapes or\ndtypes do not fit."
     )
     return function
 

@@ -75,8 +75,9 @@ def _function(rank: int, both: bool) -> Any:
 
     pool.__name__ = pool.__qualname__ = f"fractional_max_pool{rank}d" + ("_with_indices" if both else "")
     pool.__doc__ = (
-        f"Maxima over windows of a {rank}-dimensional signal that begin at places drawn at random, so that the output "
-        "has `output_size`, or `output_ratio` times the input's; with `return_indices` also where they were found."
+        f"Maxima over windows of a {rank}-dimensional signal that begin at places drawn at random (Graham 2014).\n\n"
+        "There are `output_size`, or `output_ratio` times the input's sizes; with `return_indices` also where they "
+        "were found."
     )
     return converting(pool)
 

@@ -370,7 +370,10 @@ def _triangle(name: str, lower: bool) -> Op:
     def rule(g: Any, out: Any, input: Any, diagonal: int) -> Any:
         return getattr(g, name)(diagonal)
 
-    body.__doc__ = f"The {'lower' if lower else 'upper'} triangle; the rest 0."
+    body.__doc__ = (
+        f"The {'lower' if lower else 'upper'} triangle of matrices (..., n, m), the rest 0.\n\n"
+        "The diagonal it ends at counts from the main one up. Raises RuntimeError for fewer than two dimensions."
+    )
     return Op(name, body, (rule, None))
 
 

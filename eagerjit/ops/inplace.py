@@ -18,6 +18,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.ops.histories import made_without_grad, mark_overwritten, record_write, refuse_ambiguous
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import slice_dim
+from eagerjit.ops.wording import also
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.layout import has_each_element_once
@@ -30,11 +31,17 @@ from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
 from eagerjit.tensors.tensor import Tensor, check_writable, new_tensor, share_storage
 from eagerjit.watching.observation import TraceBreak, user_line
 
+_WRITTEN = """\
+Returns the tensor. Raises RuntimeError for a leaf that requires grad and for a result of another shape{}."""
+_OF_DTYPE = ", or of\na dtype that the tensor's cannot hold: fractions in integers, complex numbers in real ones"
+
 
 class InplaceOp(Op):
     """`functional` computed on (target, *rest) and written into target, which is returned."""
 
     writes = True
+    described = ""
+    """What the method's docstring says where there is no function that it is a version of."""
 
     def __init__(self, functional: Op, converts: bool = False):
         self.functional, self.fitting, self.ordered = functional, functional.fitting, functional.ordered
@@ -60,7 +67,10 @@ class InplaceOp(Op):
 
         call, slow = self.call, self.slow
         method = self._written(explained(inplace, self.name, like=self.functional.body), PLAINLY)
-        method.__doc__ = f"In-place version of `{self.functional.name}`."
+        method.__doc__ = also(
+            self.described or f"In-place version of `{self.functional.name}`.",
+            _WRITTEN.format("" if self.described else _OF_DTYPE),
+        )
         return method
 
     def _written(self, slow: Callable[..., Any], writes: int) -> OpCall:
@@ -201,6 +211,8 @@ _FILL_RULES = (lambda g, out, input, value: g.new_zeros(input.shape), lambda g, 
 class _Copy(InplaceOp):
     """What is copied may lie elsewhere."""
 
+    described = "Write other's elements here, broadcast and converted, from wherever they lie."
+
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Write what is copied, moved to where the target lies."""
         target, source, *rest = arguments
@@ -218,6 +230,8 @@ def _views(tensor: Tensor) -> Iterator[Tensor]:
 
 class _Fill(InplaceOp):
     """Several elements of what is filled may lie in one place."""
+
+    described = "Write a number, or a tensor without dimensions, to all elements."
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Write the number once to each place."""

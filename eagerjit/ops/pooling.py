@@ -167,6 +167,12 @@ def _pooled(op: Op, part: int | None, input: Tensor, *how: Any) -> Any:
 # -- the functions ----------------------------------------------------------------------------------------------------
 
 
+_SIZES = """\
+Of (batch, channels, ...) or (channels, ...); windows of `kernel_size` are `stride` apart, which is the kernel's size
+unless it is given. There are floor((n + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1, with `ceil_mode`
+rounded up as far as they begin inside. Raises RuntimeError where a window does not fit."""
+
+
 def _max_function(rank: int) -> Callable[..., Any]:
     name = f"max_pool{rank}d"
 
@@ -185,8 +191,8 @@ def _max_function(rank: int) -> Callable[..., Any]:
         return _pooled, (op, None if return_indices or not recorded else 0, input, *how)
 
     function.__doc__ = (
-        f"The largest number in each window over the last {rank} dimensions of (batch, channels, ...) or "
-        "(channels, ...); with `return_indices` also where it is. RuntimeError where a window does not fit."
+        f"The largest number in each window over the last {rank} dimensions.\n\n{_SIZES}\nWith `return_indices` also "
+        "where it is: its place among the input's, row by row."
     )
     return planned(_named(function, name))
 
@@ -221,8 +227,8 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     function.__doc__ = (
-        f"The mean of each window over the last {rank} dimensions of (batch, channels, ...) or (channels, ...); zeros "
-        "of the padding count if `count_include_pad`. RuntimeError where a window does not fit."
+        f"The mean of each window over the last {rank} dimensions.\n\n{_SIZES}\nZeros of the padding count if "
+        "`count_include_pad`; `divisor_override` stands for the count."
     )
     return planned(_named(function, name))
 

@@ -169,7 +169,10 @@ def _extreme(name: str, primitive: Primitive) -> Op:
         hit = input == kept(out, input, dim, keepdim)
         return kept(g, input, dim, keepdim).where(hit, 0.0) / hit.to(g.dtype).sum(dim, keepdim=True)
 
-    body.__doc__ = f"{primitive.doc} Equal extremes share the gradient."
+    body.__doc__ = (
+        f"{primitive.doc} Equal extremes share the gradient.\n\nOver dimensions given as in `sum`. Raises "
+        "NotImplementedError for complex numbers, RuntimeError of no\nelements (IndexError with a dimension)."
+    )
     return Op(name, body, (rule, None, None))
 
 
@@ -188,8 +191,8 @@ def _truth(name: str, primitive: Primitive, doc: str) -> Op:
     return Op(name, body, None, differentiable=False)
 
 
-all_ = _truth("all", reductions.all_, "Whether all elements are true.")
-any_ = _truth("any", reductions.any_, "Whether any element is true.")
+all_ = _truth("all", reductions.all_, "Whether all elements are true: not 0. Dimensions as in `sum`.")
+any_ = _truth("any", reductions.any_, "Whether any element is true: not 0. Dimensions as in `sum`.")
 
 
 def _position(name: str, primitive: Primitive) -> Op:
@@ -207,7 +210,10 @@ def _position(name: str, primitive: Primitive) -> Op:
         out = emit(primitive, input.movedim(axis, -1), axes=(input.ndim - 1,))
         return out.unsqueeze(axis) if keepdim else out
 
-    body.__doc__ = primitive.doc
+    body.__doc__ = (
+        f"{primitive.doc}\n\nint64, along a dimension, or of the flattened tensor without one. Raises RuntimeError for "
+        "bools,\nIndexError where there are no elements."
+    )
     return Op(name, body, None, differentiable=False)
 
 
@@ -245,9 +251,13 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
             return POINTWISE[elementwise_name].call, (input, dim)
         return found, (input, dim, keepdim)
 
-    more = f"With `dim` also its index; with another tensor the elementwise {elementwise_name}."
     function.__name__ = extreme.name[1:]
-    function.__doc__ = f"{extreme.body.__doc__} {more}"
+    function.__doc__ = (
+        f"{str(extreme.body.__doc__).partition('.')[0]}.\n\nOf all elements a number, whose gradient equal ones share; "
+        "with `dim` (values, indices) along it, the first of\nequal ones; with another tensor what "
+        f"`{elementwise_name}` gives. Raises NotImplementedError for complex numbers, RuntimeError\nof no elements "
+        "(IndexError with `dim`)."
+    )
     return planned_of_ranks(function)
 
 

@@ -56,7 +56,7 @@ def sizes_of(size: Sizes) -> Sizes:
 
 @makes
 def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uninitialised memory; inside a jitted function zeros."""
+    """Uninitialised memory in this shape; inside a jitted function zeros. Arguments are those of `zeros`."""
     shape, dtype = sizes_of(size), dtype or Defaults.dtype
     if state.tracer is not None:
         return filled(shape, 0, dtype)

@@ -36,7 +36,7 @@ def _check_format(name: str, memory_format: Any, input: Tensor) -> None:
 
 
 def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
-    """A copy in memory of its own."""
+    """A copy in memory of its own, in row-major order; gradients flow through it."""
     _check_format("clone", memory_format, input)
     return emit(elementwise.cast, input, dtype=input.dtype)
 
