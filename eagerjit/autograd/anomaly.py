@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import walk_graph
 from eagerjit.runtime import mode
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
@@ -124,7 +124,7 @@ def watched(roots: Sequence[Tensor], create_graph: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def stood_in_for(roots: Sequence[Tensor], create_graph: bool, stand_in: Callable[[Any, Any], Any]) -> Iterator[None]:
     """A context in which stand_in(op, node) stands for each operation that a walk from these roots meets."""
-    nodes = list(engine.collect(roots, None, create_graph)[0])
+    nodes = list(walk_graph.collect(roots, None, create_graph)[0])
     ops = [node.op for node in nodes]
     for node, op in zip(nodes, ops, strict=True):
         node.op = stand_in(op, node)

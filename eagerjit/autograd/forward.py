@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.expansion import current
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_versions
@@ -76,10 +76,10 @@ _tangent_ops: WeakKeyDictionary[Op, dict[Any, TangentOp]] = WeakKeyDictionary()
 def push(outputs: Sequence[Tensor], leaves: Sequence[tuple[Tensor, Tensor]], create_graph: bool) -> list[Tensor | None]:
     """The tangents of `outputs`, given those of the leaves; None where an output does not depend on them."""
     roots = [o for o in outputs if o._requires_grad]
-    tangents: dict[Any, Tensor] = {engine.key_of(leaf): tangent for leaf, tangent in leaves}
-    nodes, stale, several = engine.collect(roots, set(tangents), True)
+    tangents: dict[Any, Tensor] = {walk_graph.key_of(leaf): tangent for leaf, tangent in leaves}
+    nodes, stale, several = walk_graph.collect(roots, set(tangents), True)
     outputs = [current(o) for o in outputs]
-    nodes = engine.relevant(nodes, set(tangents))
+    nodes = walk_graph.relevant(nodes, set(tangents))
     before = mode.set_grad_mode(create_graph)
     try:
         for node, edges in reversed(nodes.items()):
@@ -89,7 +89,7 @@ def push(outputs: Sequence[Tensor], leaves: Sequence[tuple[Tensor, Tensor]], cre
             _push_node(node, edges, tangents, create_graph)
     finally:
         mode.set_grad_mode(before)
-    return [tangents.get(engine.key_of(o)) if o._requires_grad else None for o in outputs]
+    return [tangents.get(walk_graph.key_of(o)) if o._requires_grad else None for o in outputs]
 
 
 def _push_node(node: GradNode, edges: list[Any], tangents: dict[Any, Tensor], create_graph: bool) -> None:
@@ -110,7 +110,7 @@ def _of_edge(edge: Any, tangents: dict[Any, Tensor]) -> Any:
     if isinstance(edge, list):
         found = [_of_edge(e, tangents) for e in edge]
         return found if any(f is not None for f in found) else None
-    return None if edge is None else tangents.get(engine.key_of(edge))
+    return None if edge is None else tangents.get(walk_graph.key_of(edge))
 
 
 def _tangents(node: GradNode, known: list[Any], create_graph: bool) -> list[Tensor]:

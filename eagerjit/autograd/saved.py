@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import walk_graph
 from eagerjit.autograd.function import Context
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.autograd.reads import Reader, reader_of
@@ -52,14 +52,14 @@ def operations(tracer: Any, roots: Sequence[Tensor]) -> list[GradNode]:
         node = stack.pop()
         if node is not None and node not in found and node.sequence > tracer.first_sequence:
             found.add(node)
-            stack += [t._node for t in engine.edges_of(node)]
+            stack += [t._node for t in walk_graph.edges_of(node)]
     return sorted(found, key=lambda node: node.sequence)
 
 
-def between(roots: Sequence[Tensor], ends: Iterable[Tensor], targets: Sequence[Tensor]) -> engine.Nodes:
+def between(roots: Sequence[Tensor], ends: Iterable[Tensor], targets: Sequence[Tensor]) -> walk_graph.Nodes:
     """The operations that lead from roots to targets, in a call that ends at `ends`."""
-    wanted = {engine.key_of(t) for t in targets}
-    return engine.relevant(engine.collect(roots, {engine.key_of(t) for t in ends})[0], wanted)
+    wanted = {walk_graph.key_of(t) for t in targets}
+    return walk_graph.relevant(walk_graph.collect(roots, {walk_graph.key_of(t) for t in ends})[0], wanted)
 
 
 def saved_by(

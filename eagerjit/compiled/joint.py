@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import walk_graph
 from eagerjit.autograd.node import first_freed
 from eagerjit.autograd.saved import Saved, operations
 from eagerjit.compiled.compilation import Report, describe, executable_of, simplified
@@ -269,16 +269,16 @@ def _inner(tracer: Tracer, roots: list[Tensor]) -> tuple[int, ...]:
     """The roots on which others depend."""
     if len(roots) == 1:
         return ()
-    used = {engine.key_of(t) for node in operations(tracer, roots) for t in engine.edges_of(node)}
-    return tuple(i for i, r in enumerate(roots) if engine.key_of(r) in used)
+    used = {walk_graph.key_of(t) for node in operations(tracer, roots) for t in walk_graph.edges_of(node)}
+    return tuple(i for i, r in enumerate(roots) if walk_graph.key_of(r) in used)
 
 
 def _apart(tracer: Tracer, roots: list[Tensor], targets: dict[Hashable, Tensor]) -> frozenset[Hashable]:
     """The targets that no operation of the plain call has on its way to a root."""
-    used = {engine.key_of(t) for node in operations(tracer, roots) for t in engine.edges_of(node)}
-    used |= {engine.key_of(t) for t in roots}
+    used = {walk_graph.key_of(t) for node in operations(tracer, roots) for t in walk_graph.edges_of(node)}
+    used |= {walk_graph.key_of(t) for t in roots}
     before = {k: t for k, t in targets.items() if t._node is None or t._node.sequence < tracer.first_sequence}
-    return frozenset(key for key, t in before.items() if engine.key_of(t) not in used)
+    return frozenset(key for key, t in before.items() if walk_graph.key_of(t) not in used)
 
 
 def compile_part(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
 from eagerjit.compiled.joint import Backward, Cut, Part, compile_keeping, compile_part
@@ -131,13 +131,13 @@ class _Recorded:
         for tensor, flag in zip(self.given, twice.flags, strict=True):
             tensor._requires_grad = flag
         self.mark = mode.next_sequence()
-        trail: engine.Trail = {engine.key_of(t): [] for t in self.leaves.values()}
+        trail: engine.Trail = {walk_graph.key_of(t): [] for t in self.leaves.values()}
         targets = list(self.leaves.values())
         found = engine.run(chosen, self.given[: len(chosen)], targets, True, True, trail)
         starts = dict(zip(twice.started, self.given[len(chosen) :], strict=True))
         gradients = {key: g for key, g in zip(self.leaves, found, strict=True) if g is not None}
         for key, start in starts.items():
-            gradients[key] = total(start, trail[engine.key_of(self.leaves[key])])
+            gradients[key] = total(start, trail[walk_graph.key_of(self.leaves[key])])
         self.gradients = {key: g for key in twice.wanted if (g := gradients.get(key)) is not None}
         self.outputs = {key: g for key, g in self.gradients.items() if _has_history(g)}
 
@@ -156,7 +156,7 @@ class _Recorded:
     def inside(self) -> list[tuple[int, Tensor]]:
         """The call's results and values inside it that the gradient depends on, with their positions."""
         numbers = {node: i for i, node in enumerate(self.operations)}
-        results = {engine.key_of(r): i for i, r in enumerate(self.roots)}
+        results = {walk_graph.key_of(r): i for i, r in enumerate(self.roots)}
         found: dict[int, Tensor] = {}
         seen: set[GradNode] = set()
         stack = [g._node for g in self.outputs.values()]
@@ -165,14 +165,14 @@ class _Recorded:
             if node is None or node in seen:
                 continue
             seen.add(node)
-            for tensor in engine.edges_of(node):
+            for tensor in walk_graph.edges_of(node):
                 made_by = tensor._node
                 if made_by is None or made_by.sequence < self.first:
                     continue  # a leaf of the call, or an argument with a history of its own
                 if made_by.sequence > self.mark:
                     stack.append(made_by)
                     continue
-                position = results.get(engine.key_of(tensor))
+                position = results.get(walk_graph.key_of(tensor))
                 if position is None:
                     hidden = self.backward.hidden
                     name = numbers[made_by], tensor._index

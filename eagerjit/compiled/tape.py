@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, Expand
-from eagerjit.autograd.node import GradNode, Several
+from eagerjit.autograd.node import GradNode, Several, used_up
 from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
 from eagerjit.autograd.stale import stale_value
@@ -150,11 +150,11 @@ class CallOp(Compiled):
         visit = self.last
         if visit is None:
             return True  # a recorded walk went through the plain call's operations
-        used_up: frozenset[Hashable] = frozenset()
+        ended: frozenset[Hashable] = frozenset()
         if gone and visit.lasting:
             pairs = zip(self.keys, node.inputs or (), strict=True)
-            used_up = frozenset(key for key, t in pairs if any(s._node in gone for s in sources((t,), node)))
-        freed = visit.freed(used_up)
+            ended = frozenset(key for key, t in pairs if any(s._node in gone for s in sources((t,), node)))
+        freed = visit.freed(ended)
         self.freed.append(freed)
         return visit.results <= freed and all(number in freed for number, _ in self.differentiable.hidden)
 
@@ -168,7 +168,7 @@ class CallOp(Compiled):
         part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
         assert part.visit is not None
         if any(freed & part.visit.reached for freed in self.freed):
-            raise engine.used_up(node)
+            raise used_up(node)
         if not part.holds():
             self.last = None
             return self._by_operations(node, grads, needs, known, create_graph)
@@ -225,12 +225,12 @@ class CallOp(Compiled):
         present = _present(grads)
         targets = list(node.inputs or ())
         needed = list(itertools.compress(targets, needs))
-        trail: engine.Trail = {engine.key_of(t): [] for t in needed}
+        trail: engine.Trail = {walk_graph.key_of(t): [] for t in needed}
         given = [grads[i] for i in present]
         found = engine.run([roots[i] for i in present], given, needed, True, create_graph, trail)
         by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
         return tuple([
-            g if k is None or g is None else total(k, trail[engine.key_of(t)])
+            g if k is None or g is None else total(k, trail[walk_graph.key_of(t)])
             for k, t, g in zip(known, targets, map(by_id.get, map(id, targets)), strict=True)
         ])  # fmt: skip
 

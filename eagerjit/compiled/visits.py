@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from eagerjit.autograd.engine import key_of
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.release import lasts, sources
 from eagerjit.autograd.saved import between
+from eagerjit.autograd.walk_graph import key_of
 from eagerjit.tensors.tensor import Tensor
 
 Numbers = frozenset[int]

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.saved import Saved, saved_by
 from eagerjit.compiled.late_reads import LateReads
 from eagerjit.compiler.ir import Node, TensorType
@@ -56,7 +56,7 @@ def walk(
 ) -> Walk:
     """Record the gradients of roots with respect to targets, or to those wanted, alone and added up from a start."""
     before, watched = tracer.source, tracer.observation
-    trail: engine.Trail = {engine.key_of(t): [] for t in targets.values()}
+    trail: engine.Trail = {walk_graph.key_of(t): [] for t in targets.values()}
     observer = Observer(tracer, set(), Varying())
     try:
         with observer:
@@ -70,8 +70,8 @@ def walk(
     chosen = targets.keys() if wanted is None else set(wanted)
     order = {key: i for i, key in enumerate(trail)}
     reached = [(key, g) for key, g in zip(targets, grads, strict=True) if g is not None and key in chosen]
-    reached.sort(key=lambda found: order[engine.key_of(targets[found[0]])])
-    uses = {key: trail[engine.key_of(targets[key])] for key, _ in reached}
+    reached.sort(key=lambda found: order[walk_graph.key_of(targets[found[0]])])
+    uses = {key: trail[walk_graph.key_of(targets[key])] for key, _ in reached}
     repeated = [key for key, found in uses.items() if len(found) > 1]
     starts = [cotangent(tracer, targets[key]) for key in repeated]
     totals = {key: total(start, uses[key]) for key, start in zip(repeated, starts, strict=True)}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from eagerjit import pytree
-from eagerjit.autograd import engine
+from eagerjit.autograd import walk_graph
 from eagerjit.autograd.node import GradNode, record
 from eagerjit.compiler.batch import RANDOMNESS_ERROR
 from eagerjit.compiler.ir import Node, TensorType, ancestors
@@ -137,7 +137,7 @@ class Examples(TapedTracer):
         """The same with the gradients that the recording knows; an input that is returned is what was given for it."""
         tensors = [self._as_given(t) for t in self.isolate(tensors)]
         positions = {node: i for i, node in enumerate(self.inputs)}
-        keys = [engine.key_of(t) if t._requires_grad else t._data for t in tensors]
+        keys = [walk_graph.key_of(t) if t._requires_grad else t._data for t in tensors]
         made = {k: t for k, t in zip(keys, tensors, strict=True) if t._node is not None or t._data not in positions}
         apart = self._same_for_all(made)
         found: dict[Any, tuple[Tensor, bool]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from eagerjit.autograd import engine
+from eagerjit.autograd import walk_graph
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.func.inner import InnerTracer
@@ -92,7 +92,7 @@ class TapedTracer(InnerTracer):
         if not tensor._requires_grad:
             return set()
         found = {id(tensor)}
-        for edges in engine.collect([tensor], None)[0].values():
+        for edges in walk_graph.collect([tensor], None)[0].values():
             found.update(id(t) for e in edges for t in (e if isinstance(e, list) else (e,)))
         return {node for node, leaf in self.leaves.items() if id(leaf) in found}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eagerjit import pytree
-from eagerjit.autograd import engine
+from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.expansion import current, expand_call
 from eagerjit.autograd.forward import depends_on_others, push
 from eagerjit.func.repeated import known
@@ -87,10 +87,10 @@ class Run:
 
     def take_apart(self) -> None:
         """Replace compiled calls by the operations of the plain ones, whose own rules an outer transform then meets."""
-        wanted = {engine.key_of(leaf) for leaf in self.starts.leaves}
+        wanted = {walk_graph.key_of(leaf) for leaf in self.starts.leaves}
         roots = [o for o in self.outputs if o._requires_grad]
-        nodes, _, several = engine.collect(roots, wanted)
-        for node in several & engine.relevant(nodes, wanted).keys():
+        nodes, _, several = walk_graph.collect(roots, wanted)
+        for node in several & walk_graph.relevant(nodes, wanted).keys():
             if node.op.repeatable and node.inputs is not None:
                 expand_call(node)
         self.outputs = [current(o) for o in self.outputs]

@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.amp.autocast import switch
-from eagerjit.autograd import engine
+from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.stale import check_inputs
 from eagerjit.effects.cautions import caution
@@ -179,13 +179,13 @@ class _Checkpoint(Several):
             self._compare(results, node.output)
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
         targets = list(node.inputs or ())
-        trail: engine.Trail = {engine.key_of(t): [] for t in targets}
+        trail: engine.Trail = {walk_graph.key_of(t): [] for t in targets}
         engine.run([r for r, _ in pairs], [g for _, g in pairs], targets, create_graph, create_graph, trail, began)
         totals = []
         for target, total in zip(targets, known, strict=True):
-            for use in trail[engine.key_of(target)]:
+            for use in trail[walk_graph.key_of(target)]:
                 total = use if total is None else total + use
-            totals.append(total if trail[engine.key_of(target)] else None)
+            totals.append(total if trail[walk_graph.key_of(target)] else None)
         return tuple(totals)
 
     def _compare(self, results: list[Tensor], first: Any) -> None:
@@ -226,7 +226,7 @@ def _outside(results: Sequence[Tensor], began: float) -> list[Tensor]:
         if node is None or node in seen:
             continue
         seen.add(node)
-        for tensor in engine.edges_of(node):
+        for tensor in walk_graph.edges_of(node):
             if tensor._node is not None and tensor._node.sequence > began:
                 stack.append(tensor._node)
             else:
