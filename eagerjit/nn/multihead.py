@@ -81,6 +81,22 @@ def _check_shapes(
     return n == 3
 
 
+def _check_features(width: Any, expected: int, heads: int, key: Tensor, value: Tensor, separate: bool) -> None:
+    """Refuse inputs that the weights do not fit."""
+    _check(width == expected, lambda: f"was expecting embedding dimension of {expected}, but got {width}")
+    _check(expected % heads == 0, lambda: f"embed_dim {expected} not divisible by num_heads {heads}")
+    if separate:
+        _check(
+            tuple(key.shape)[:2] == tuple(value.shape)[:2],
+            lambda: f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
+        )
+    else:
+        _check(
+            tuple(key.shape) == tuple(value.shape),
+            lambda: f"key shape {key.shape} does not match value shape {value.shape}",
+        )
+
+
 def _projected(
     query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, bias: Tensor | None, separate: Any
 ) -> list[Tensor]:
@@ -128,23 +144,9 @@ def multi_head_attention_forward(
     else:
         attn_mask = float_mask(attn_mask, "attn_mask", query.dtype)
         is_causal = is_causal and padding is None
-    _check(
-        width == embed_dim_to_check,
-        lambda: f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}",
-    )
+    _check_features(width, embed_dim_to_check, num_heads, key, value, use_separate_proj_weight)
     width = embed_dim_to_check  # a number: in a compiled call sizes of inputs are symbols
     features = width // num_heads
-    _check(features * num_heads == width, lambda: f"embed_dim {width} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        _check(
-            tuple(key.shape)[:2] == tuple(value.shape)[:2],
-            lambda: f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
-        )
-    else:
-        _check(
-            tuple(key.shape) == tuple(value.shape),
-            lambda: f"key shape {key.shape} does not match value shape {value.shape}",
-        )
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     packed = None if use_separate_proj_weight else in_proj_weight
     q, k, v = _projected(query, key, value, packed, in_proj_bias, separate)
@@ -163,27 +165,11 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (cat.call([x, x.new_zeros((batch, num_heads, 1, features))], 2) for x in (k, v))
         mask, padding = _one_more_key(mask), _one_more_key(padding)
-    keys = k.shape[2]
-    if mask is not None and mask.ndim == 3:
-        mask = mask.reshape(batch, num_heads, length, keys)
-    if padding is not None:
-        _check(
-            padding.shape[0] == batch,
-            lambda: f"Expected key_padded_mask.shape[0] to be {batch}, but got {padding.shape[0]}",
-        )
-        _check(
-            padding.shape[1] == keys,
-            lambda: f"Expected key_padded_mask.shape[1] to be {keys}, but got {padding.shape[1]}",
-        )
-        hidden = padding.reshape(batch, 1, 1, keys)
-        mask = hidden if mask is None else mask + hidden
+    mask = _joined_mask(mask, padding, (batch, num_heads, length, k.shape[2]))
     probability = dropout_p if training else 0.0
     weights = None
     if need_weights:
-        scores = (q * (1.0 / math.sqrt(features))).matmul(k.transpose(-2, -1))
-        weights = softmax(scores if mask is None else scores + mask, -1)
-        weights = dropout(weights, probability, True) if probability else weights
-        out = weights.matmul(v)
+        out, weights = _with_weights(q * (1.0 / math.sqrt(features)), k, v, mask, probability)
         weights = weights.mean(1) if average_attn_weights else weights
     else:
         out = scaled_dot_product_attention(q, k, v, mask, probability, is_causal and mask is None)
@@ -204,6 +190,28 @@ def _checked_mask(mask: Tensor | None, queries: Any, keys: Any, heads: Any) -> T
             f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be ({', '.join(map(str, expected))})."
         )
     return mask
+
+
+def _joined_mask(mask: Tensor | None, padding: Tensor | None, shape: tuple[Any, ...]) -> Tensor | None:
+    """What is added to scores of shape (batch, heads, queries, keys): the mask, and which keys are padding."""
+    batch, _, _, keys = shape
+    if mask is not None and mask.ndim == 3:
+        mask = mask.reshape(*shape)
+    if padding is None:
+        return mask
+    rows, columns = padding.shape
+    _check(rows == batch, lambda: f"Expected key_padded_mask.shape[0] to be {batch}, but got {rows}")
+    _check(columns == keys, lambda: f"Expected key_padded_mask.shape[1] to be {keys}, but got {columns}")
+    hidden = padding.reshape(batch, 1, 1, keys)
+    return hidden if mask is None else mask + hidden
+
+
+def _with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, probability: float) -> tuple[Tensor, Tensor]:
+    """(the attention of scaled queries, its weights), step by step: attention as one operation keeps no weights."""
+    scores = q.matmul(k.transpose(-2, -1))
+    weights = softmax(scores if mask is None else scores + mask, -1)
+    weights = dropout(weights, probability, True) if probability else weights
+    return weights.matmul(v), weights
 
 
 def _one_more_key(mask: Tensor | None) -> Tensor | None:
