@@ -20,6 +20,11 @@ def contiguous_strides(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
+def inverse(dims: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes `dims`."""
+    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
+
+
 def strides_of_permuted(extents: Sequence[int], strides: Sequence[int], shape: Shape) -> dict[int, sizes.Expr]:
     """The strides of sizes over 1 as products of sizes in `shape`; empty where this is no permuted row-major memory."""
     found: dict[int, sizes.Expr] = {}

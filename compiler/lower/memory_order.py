@@ -21,6 +21,7 @@ from eagerjit.compiler.lower.prepare import with_nodes
 from eagerjit.compiler.ops import elementwise, views
 from eagerjit.compiler.passes.dead import may_raise, remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
+from eagerjit.compiler.shapes import inverse
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
 from eagerjit.runtime.records import replace
 
@@ -156,7 +157,7 @@ class _Turning:
         if order == tuple(range(len(order))):
             return self._over_operands(value, DEEPEST)
         found = self._permuted(value, order, DEEPEST)
-        return self._new(views.permute, (found,), {"dims": _inverse(order)}, value.type, value.source)
+        return self._new(views.permute, (found,), {"dims": inverse(order)}, value.type, value.source)
 
     def _over_operands(self, node: Node, depth: int) -> Node:
         """The value with permutations of single results moved to these results' operands."""
@@ -220,10 +221,6 @@ def permuted(node: Node, dims: tuple[int, ...]) -> Node:
     if dims == tuple(range(len(dims))):
         return node
     return Node(views.permute, (node,), {"dims": dims}, TensorType(node.dtype, shape), source)
-
-
-def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def memory_order(node: Node) -> tuple[int, ...]:

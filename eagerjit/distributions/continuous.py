@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
     LOG_SQRT_TAU,
@@ -60,10 +59,6 @@ class Normal(_LocationScale, ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.scale.square()
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with no_grad():
-            return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.loc + normal_like(self._extended_shape(sample_shape), self.loc) * self.scale

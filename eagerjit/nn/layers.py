@@ -10,7 +10,7 @@ from eagerjit.nn import init
 from eagerjit.nn.affine import Affine
 from eagerjit.nn.module import Module
 from eagerjit.ops.linear import linear_
-from eagerjit.ops.normalization import layer_norm, rms_norm
+from eagerjit.ops.normalization import layer_norm, rms_norm, sizes_normalized
 from eagerjit.tensors.creation import empty
 from eagerjit.tensors.tensor import Parameter, Tensor
 
@@ -114,10 +114,6 @@ class Bilinear(Module):
         )
 
 
-def _tuple(normalized_shape: Any) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-
-
 class LayerNorm(Affine):
     """Mean 0 and variance 1 over the last dimensions, then times weight plus bias (Ba, Kiros and Hinton 2016).
 
@@ -130,7 +126,7 @@ class LayerNorm(Affine):
         device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__()
-        self.normalized_shape, self.eps = _tuple(normalized_shape), eps
+        self.normalized_shape, self.eps = sizes_normalized(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
         self._make_parameters(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
         self.reset_parameters()
@@ -154,7 +150,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ):  # fmt: skip
         super().__init__()
-        self.normalized_shape, self.eps = _tuple(normalized_shape), eps
+        self.normalized_shape, self.eps = sizes_normalized(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
         if elementwise_affine:
             self.weight = Parameter(empty(self.normalized_shape, device=device, dtype=dtype))

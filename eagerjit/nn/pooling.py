@@ -23,6 +23,12 @@ def _layer(base: type[Module], prefix: str, function: str) -> list[type[Module]]
 class _Pool(Module):
     rank = 0
     function: Any
+    kernel_size: Any
+    stride: Any
+    padding: Any
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class _MaxPoolNd(_Pool):
@@ -65,9 +71,6 @@ class _AvgPoolNd(_Pool):
         how = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, *rest)
         return type(self).function(input, *how)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class _LPPoolNd(_Pool):
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False):
@@ -93,9 +96,6 @@ class _MaxUnpoolNd(_Pool):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         return type(self).function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class _AdaptiveAvgPoolNd(_Pool):

@@ -21,6 +21,12 @@ from eagerjit.tensors.tensor import Parameter, Tensor
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
+def _draw(module: Module, hidden_size: int) -> None:
+    bound = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0
+    for weight in module.parameters():
+        init.uniform_(weight, -bound, bound)
+
+
 class RNNBase(Module):
     """Several recurrent layers, in one direction or in both.
 
@@ -70,9 +76,7 @@ class RNNBase(Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, uniform within 1 / sqrt(hidden_size)."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        _draw(self, self.hidden_size)
 
     def flatten_parameters(self) -> None:
         """Nothing to do: parameters are used where they lie."""
@@ -297,9 +301,7 @@ class RNNCellBase(Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, uniform within 1 / sqrt(hidden_size)."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        _draw(self, self.hidden_size)
 
     def _step(self, input: Tensor, parts: Any) -> list[Tensor]:
         """The new state."""

@@ -12,6 +12,7 @@ from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing, views
+from eagerjit.compiler.shapes import inverse
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
@@ -154,11 +155,6 @@ def _reshape_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
 
 def _permute_node(tracer: Any, node: Node, dims: tuple[int, ...]) -> Node:
     return tracer.record(views.permute, (node,), dims=dims)
-
-
-def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The permutation that undoes `dims`."""
-    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
 def _expand_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:

@@ -8,8 +8,8 @@ import numpy as np
 
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise, indexing
+from eagerjit.compiler.shapes import inverse
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.joining import Copies, concatenated, stacked
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression

@@ -188,10 +188,11 @@ def layer_norm(
     `normalized_shape` is the sizes of the dimensions normalised over, weight and bias have that shape. Raises
     RuntimeError where input's last sizes are others, NotImplementedError for integers.
     """
-    return layer_norm_op.call, (input, _shape(normalized_shape), weight, bias, eps)
+    return layer_norm_op.call, (input, sizes_normalized(normalized_shape), weight, bias, eps)
 
 
-def _shape(normalized_shape: Any) -> tuple[int, ...]:
+def sizes_normalized(normalized_shape: Any) -> tuple[int, ...]:
+    """The sizes of the dimensions normalised over, of which one may be given as a number."""
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
@@ -234,4 +235,4 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     """
     known = eps is not None or not input.dtype.is_floating_point  # which the op refuses
     epsilon = eps or 0.0 if known else float(ml_dtypes.finfo(input.dtype.numpy).eps)
-    return rms_norm_op.call(input, _shape(normalized_shape), weight, epsilon)
+    return rms_norm_op.call(input, sizes_normalized(normalized_shape), weight, epsilon)

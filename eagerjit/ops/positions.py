@@ -7,9 +7,9 @@ from typing import Any
 from eagerjit.calling.casts import converting
 from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import public, written
+from eagerjit.compiler.shapes import inverse
 from eagerjit.ops import assignment, pointwise, shaping, subscript, views
 from eagerjit.ops import index as rows
-from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.counted import nonzero
 from eagerjit.ops.scatter import scatter_reduce
 from eagerjit.runtime import dtypes

@@ -10,9 +10,9 @@ import numpy as np
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
-from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.compiler.shapes import contiguous_strides, inverse
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import ViewOp, by_ops, inverse
+from eagerjit.ops.aliasing import ViewOp, by_ops
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.layout import has_each_element_once

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.compiler.shapes import inverse
 from eagerjit.effects.cautions import caution
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import VIEWS, inverse
+from eagerjit.ops.aliasing import VIEWS
 from eagerjit.ops.counted import measured, nonzero
 from eagerjit.ops.index import lines_at, take_rows, wrapped
 from eagerjit.ops.searching import select_masked

@@ -344,14 +344,15 @@ def _swapped(self: Tensor, name: str) -> Tensor:
     return views.transpose(self, -2, -1) if self.ndim else self
 
 
-def _constant_property(value: Any, doc: str) -> property:
+def constant_property(value: Any, doc: str) -> property:
+    """A property that says the same of every tensor."""
     return property(lambda self: value, doc=doc)
 
 
 PROPERTIES = {
     "data": property(get_data, set_data, doc="The same memory without history."),
     "device": property(device_of, doc="Where the tensor lives."),
-    "layout": _constant_property(strided, "How elements lie in memory."),
+    "layout": constant_property(strided, "How elements lie in memory."),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
     "T": property(views.reversed_dims, doc="Dimensions in reverse order."),

@@ -12,6 +12,7 @@ from eagerjit.ops import views
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
+from eagerjit.tensors.conversion import constant_property
 from eagerjit.tensors.placement import NOWHERE, device_of
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, user_line
@@ -20,13 +21,9 @@ _NEVER = "ipu maia mkldnn mps mtia nested quantized vulkan xla xpu".split()
 _SPARSE = {"sparse": "sparse_coo", "sparse_csr": "sparse_csr"}
 
 
-def _answer(value: bool, what: str) -> property:
-    return property(lambda self: value, doc=what)
-
-
 PROPERTIES: dict[str, property] = {
-    **{f"is_{kind}": _answer(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
-    **{f"is_{name}": _answer(False, f"Whether the layout is `{layout}`.") for name, layout in _SPARSE.items()},
+    **{f"is_{kind}": constant_property(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
+    **{f"is_{n}": constant_property(False, f"Whether the layout is `{layout}`.") for n, layout in _SPARSE.items()},
     "is_cpu": property(lambda self: device_of(self) is CPU, doc="Whether the tensor lives on the CPU."),
     "is_cuda": property(lambda self: device_of(self).type == "cuda", doc="Whether the tensor lives on a CUDA device."),
     "is_meta": property(lambda self: device_of(self) is NOWHERE, doc="Whether the tensor has no memory."),

@@ -44,11 +44,6 @@ class Binary:
     boxes: tuple[Box, ...] = ()
 
 
-def available() -> bool:
-    """Whether Triton is installed."""
-    return importlib.util.find_spec("triton") is not None
-
-
 def directory() -> Path:
     """Where Triton files lie."""
     return Path(cache.directory()) / "triton"
