@@ -107,12 +107,12 @@ log = _float("log", np.log, lambda g, out, x: g / x, "Natural logarithm.", POSIT
 log2 = _float("log2", np.log2, lambda g, out, x: g / (x * math.log(2)), "Logarithm to base 2.", POSITIVE)
 log10 = _float("log10", np.log10, lambda g, out, x: g / (x * math.log(10)), "Logarithm to base 10.", POSITIVE)
 log1p = _float("log1p", np.log1p, lambda g, out, x: g / (x + 1.0), "log(1 + x), exact near 0.", POSITIVE)
-sin = _float("sin", np.sin, lambda g, out, x: g * x.cos(), "Sine.")
-cos = _float("cos", np.cos, lambda g, out, x: -g * x.sin(), "Cosine.")
-tan = _float("tan", np.tan, lambda g, out, x: g * (out * out + 1.0), "Tangent.", UNIT)
-asin = _float("asin", np.arcsin, lambda g, out, x: g * (1.0 - x * x).rsqrt(), "Inverse sine.", UNIT)
-acos = _float("acos", np.arccos, lambda g, out, x: -g * (1.0 - x * x).rsqrt(), "Inverse cosine.", UNIT)
-atan = _float("atan", np.arctan, lambda g, out, x: g / (x * x + 1.0), "Inverse tangent.")
+sin = _float("sin", np.sin, lambda g, out, x: g * x.cos(), "Sine of radians.")
+cos = _float("cos", np.cos, lambda g, out, x: -g * x.sin(), "Cosine of radians.")
+tan = _float("tan", np.tan, lambda g, out, x: g * (out * out + 1.0), "Tangent of radians.", UNIT)
+asin = _float("asin", np.arcsin, lambda g, out, x: g * (1.0 - x * x).rsqrt(), "Inverse sine, in radians.", UNIT)
+acos = _float("acos", np.arccos, lambda g, out, x: -g * (1.0 - x * x).rsqrt(), "Inverse cosine, in radians.", UNIT)
+atan = _float("atan", np.arctan, lambda g, out, x: g / (x * x + 1.0), "Inverse tangent, in radians.")
 sinh = _float("sinh", np.sinh, lambda g, out, x: g * x.cosh(), "Hyperbolic sine.")
 cosh = _float("cosh", np.cosh, lambda g, out, x: g * x.sinh(), "Hyperbolic cosine.")
 tanh = _float("tanh", np.tanh, lambda g, out, x: g * (1.0 - out * out), "Hyperbolic tangent.")
@@ -235,7 +235,7 @@ atan2 = _binary(
     np.arctan2,
     lambda g, out, y, x: (g * x / (x * x + y * y)).where(x * x + y * y != 0.0, 0.0),
     lambda g, out, y, x: (-g * y / (x * x + y * y)).where(x * x + y * y != 0.0, 0.0),
-    "Angle of the point (x, y); at the origin its gradient is 0.",
+    "Angle of the point (y, x), in radians; at the origin its gradient is 0.",
     promotion="float",
     domain=POSITIVE,
     cost=20,

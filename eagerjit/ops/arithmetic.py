@@ -121,7 +121,7 @@ def _value_last(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
-    """input + value * tensor1 * tensor2."""
+    """input + value * tensor1 * tensor2; all three broadcast. RuntimeError for shapes that do not."""
     dtype = result_type(input, tensor1, tensor2)
     input, tensor1, tensor2 = (as_dtype(x, wide(dtype)) for x in (input, tensor1, tensor2))
     return as_dtype(input + (value if dtype.is_differentiable else as_dtype(value, dtype)) * tensor1 * tensor2, dtype)
@@ -133,7 +133,7 @@ addcmul.saved_by = (), (2,), (1,)
 
 
 def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
-    """input + value * tensor1 / tensor2."""
+    """input + value * tensor1 / tensor2; all three broadcast. RuntimeError for integers divided by integers."""
     if not result_type(tensor1, tensor2).is_differentiable:
         raise RuntimeError("addcdiv of integers is no longer supported: use true_divide, or trunc of it")
     dtype = result_type(input, tensor1, tensor2)

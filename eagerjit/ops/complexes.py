@@ -56,7 +56,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 @converting
 @public
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """Complex numbers of absolute values and angles."""
+    """Complex numbers of absolute values and angles, which are in radians."""
     _checked("polar", abs, angle)
     return _made.call(abs * angle.cos(), abs * angle.sin())
 
@@ -190,7 +190,7 @@ def conj_physical(input: Tensor) -> Tensor:
 
 @public
 def angle(input: Tensor) -> Tensor:
-    """The angle of complex numbers; of real ones pi below 0 and else 0."""
+    """The angle of complex numbers, in radians; of real ones pi below 0 and else 0."""
     if input.dtype.is_complex:
         return POINTWISE["atan2"].call(imag(input), real(input))
     x = input if input.dtype.is_floating_point else input.float()

@@ -193,7 +193,7 @@ _roll_op.linear = True
 
 @converting
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """Matrix times vector."""
+    """Matrix (n, m) times vector (m): (n). Raises RuntimeError for other tensors."""
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
     return linear.matmul.call(input, vec)

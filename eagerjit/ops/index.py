@@ -104,7 +104,11 @@ pick = Op(
 
 
 def _scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """input with src added at `index` along dim."""
+    """input with src added at `index` along dim: result[index[i][j]][j] += src[i][j] for dim 0.
+
+    In the order of src, several to one place. index has input's number of dimensions and sizes at most src's. Raises
+    RuntimeError for indices out of range and for dtypes of src and input that differ.
+    """
     check_index("scatter_add", index, any_empty=True)
     d = views.dimension(dim, input.ndim)
     if src.dtype is not input.dtype:

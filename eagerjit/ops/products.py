@@ -95,13 +95,16 @@ addmm_ = written(addmm)
 
 @public
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The inner product of two vectors, the first one conjugated."""
+    """The inner product of two vectors, the first one conjugated. Raises RuntimeError for other tensors."""
     return linear.dot(input.conj(), other)
 
 
 @public
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """Sums of products over the last dimension of both."""
+    """Sums of products over the last dimension of both: the other dimensions of input, then those of other.
+
+    Raises RuntimeError for last sizes that differ.
+    """
     if input.ndim == 0 or other.ndim == 0:
         return input * other
     if input.shape[-1] != other.shape[-1]:
@@ -116,7 +119,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 @planned_of_ranks
 def outer(input: Tensor, vec2: Tensor) -> Plan:
-    """The outer product of two vectors."""
+    """The outer product of two vectors (n) and (m): (n, m). RuntimeError for other tensors."""
     if input.ndim != 1 or vec2.ndim != 1:
         raise RuntimeError(f"outer: Expected 1-D argument self, but got {input.ndim}-D and {vec2.ndim}-D")
     return _outer_op.call, (input, vec2)
