@@ -97,7 +97,10 @@ class _Relaxed(TransformedDistribution):
 
 
 class RelaxedBernoulli(_Relaxed):
-    """RelaxedBernoulli(temperature, probs) or (temperature, logits=...): numbers between 0 and 1."""
+    """RelaxedBernoulli(temperature, probs) or (temperature, logits=...): numbers between 0 and 1.
+
+    sigmoid((logits + log(u / (1 - u))) / temperature) of uniform u (Maddison et al. 2017, Jang et al. 2017).
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -108,7 +111,10 @@ class RelaxedBernoulli(_Relaxed):
 
 
 class RelaxedOneHotCategorical(_Relaxed):
-    """RelaxedOneHotCategorical(temperature, probs) or (temperature, logits=...): vectors that sum to 1."""
+    """RelaxedOneHotCategorical(temperature, probs) or (temperature, logits=...): vectors that sum to 1.
+
+    softmax((logits + g) / temperature) of Gumbel numbers g (Maddison et al. 2017, Jang et al. 2017).
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

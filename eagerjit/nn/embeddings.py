@@ -212,7 +212,11 @@ def padded_bags(
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """int64 vectors with a 1 at each class number."""
+    """int64 vectors with a 1 at each class number: (...) to (..., num_classes), which -1 makes the largest number and
+    1.
+
+    Raises RuntimeError for numbers that are not int64, negative, or too large.
+    """
     if tensor.dtype is not dtypes.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {tensor.dtype}")
     if num_classes > 0 and state.tracer is None:

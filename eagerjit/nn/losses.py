@@ -179,7 +179,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Negative log likelihood of normal numbers, given means and variances."""
+    """Negative log likelihood of normal numbers, given means and variances (Nix and Weigend 1994)."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
         super().__init__(reduction=reduction)

@@ -50,7 +50,7 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class PixelShuffle(Module):
-    """(..., channels * r * r, height, width) as (..., channels, height * r, width * r)."""
+    """(..., channels * r * r, height, width) as (..., channels, height * r, width * r) (Shi et al. 2016)."""
 
     def __init__(self, upscale_factor: int):
         super().__init__()
@@ -78,7 +78,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels in the order first of each group, second of each group, ..."""
+    """Channels in the order first of each group, second of each group, ... (Zhang et al. 2018)."""
 
     def __init__(self, groups: int):
         super().__init__()

@@ -333,7 +333,8 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN: (input, h) -> h'."""
+    """One step of an RNN: (input, h) -> h', (batch, input_size) and (batch, hidden_size), or without batch; see `RNN`.
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
@@ -354,7 +355,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: (input, (h, c)) -> (h', c')."""
+    """One step of an LSTM: (input, (h, c)) -> (h', c'), each (batch, size) or (size); see `LSTM`."""
 
     mode = "LSTM"
 
@@ -367,7 +368,8 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU: (input, h) -> h'."""
+    """One step of a GRU: (input, h) -> h', (batch, input_size) and (batch, hidden_size), or without batch; see `GRU`.
+    """
 
     mode = "GRU"
 

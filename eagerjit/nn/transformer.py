@@ -72,7 +72,12 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention, then two Linear layers around an activation; each added to what goes in and normalised."""
+    """Self-attention, then two Linear layers around an activation; each added to what goes in and normalised.
+
+    Of (length, batch, d_model), or (batch, length, d_model) with `batch_first` (Vaswani et al. 2017); with `norm_first`
+    what goes into each block is normalised instead (Xiong et al. 2020). Raises RuntimeError for names of other
+    activations than relu and gelu.
+    """
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
@@ -169,7 +174,11 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of source sequences and a decoder of target sequences that looks at its results."""
+    """An encoder of source sequences and a decoder of target sequences that looks at its results (Vaswani et al. 2017).
+
+    (source length, batch, d_model) and (target length, batch, d_model), batch first with `batch_first`, give the
+    latter's shape. Raises RuntimeError for other sizes than d_model and batches that differ.
+    """
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,

@@ -22,7 +22,13 @@ _CARRIED = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", 
 
 
 class LBFGS(Optimizer):
-    """Quasi-Newton steps over all parameters at once; `step` needs a closure that computes loss and gradients anew."""
+    """Quasi-Newton steps over all parameters at once; `step` needs a closure that computes loss and gradients anew.
+
+    The direction comes from the last `history_size` changes of parameters and gradients (Liu and Nocedal 1989); with
+    `line_search_fn` "strong_wolfe" its length is searched for, else it is `lr`. Raises ValueError for several groups,
+    TypeError for a `step` without closure, RuntimeError for other searches. A jitted function that calls `step` runs
+    eagerly.
+    """
 
     def __init__(
         self, params: Any, lr: Any = 1, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7,

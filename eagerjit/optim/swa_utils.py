@@ -78,7 +78,10 @@ def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
 
 
 class AveragedModel(Module):
-    """A copy of a module whose parameters are averages; `update_parameters` takes one more set of them in."""
+    """A copy of a module whose parameters are averages; `update_parameters` takes one more set of them in.
+
+    Of all sets alike (Izmailov et al. 2018), or as `avg_fn` or `multi_avg_fn` has them: `get_ema_avg_fn` makes one.
+    """
 
     n_averaged: Tensor
 
