@@ -31,7 +31,7 @@ def set_num_threads(threads: int) -> None:
 
 
 def set_spin_microseconds(microseconds: float) -> None:
-    """How long idle workers spin before they sleep (50 unless EAGERJIT_SPIN_MICROSECONDS says otherwise)."""
+    """How long idle workers spin before they sleep (200 unless EAGERJIT_SPIN_MICROSECONDS says otherwise)."""
     get_num_threads()
     _word(layout.SPIN_NANOSECONDS).value = max(1, int(microseconds * 1000))
 

@@ -32,7 +32,6 @@ class Group:
 
     again   values that are computed wherever they are read, whatever kernel computes what they are made of
     apart   nothing joins it
-    phase   the sizes that it needs are known from then on
     needs   a bit set of the steps it depends on
     """
 
@@ -46,7 +45,6 @@ class Group:
     rows: sizes.Expr | None = None
     again: Collection[Node] = ()
     apart: bool = False
-    phase: int = 0
     needs: int = 0
     reasons: list[str] = field(default_factory=list)
     cost: int = 0

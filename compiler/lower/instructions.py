@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
@@ -10,6 +10,7 @@ from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.lower.emit import Failures
 from eagerjit.compiler.lower.groups import computed_in_parts
 from eagerjit.compiler.lower.memory_order import in_order, turned
+from eagerjit.compiler.lower.phases import Phases
 from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.recomputed import recomputed
 from eagerjit.compiler.lower.schedule import Scheduler
@@ -30,14 +31,14 @@ class Instructions:
         self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
         """For every size that is measured in the course of the call the phase from which on it is known."""
-        self.scheduler = Scheduler(self.graph, self.known_from, apart, self._inline())
+        self.scheduler = self._scheduler(apart)
         self.steps = self.scheduler.run()
         if not trace.checks:
             self.trace, again, replaced = recomputed(self.trace, self.scheduler, self.steps, blocking)
             if again:
                 self.graph = self.trace.graph
                 apart = frozenset(replaced.get(node, node) for node in apart)
-                self.scheduler = Scheduler(self.graph, self.known_from, apart, self._inline(), again)
+                self.scheduler = self._scheduler(apart, again)
                 self.steps = self.scheduler.run()
         self.failures = Failures(self.trace.checks)
         self.prologues: list[list[tuple[int, ...]]] = [[] for _ in range(len(self.trace.questions) + 1)]
@@ -54,6 +55,10 @@ class Instructions:
         self.overwritten: dict[Node, Node] = {}
         self.direct: dict[Node, int] = {}
         self.calls: list[HostCall] = []
+
+    def _scheduler(self, apart: Collection[Node], again: Collection[Node] = ()) -> Scheduler:
+        phases = Phases(self.graph, self.known_from, [q.node for q in self.trace.questions])
+        return Scheduler(self.graph, phases, apart, self._inline(), again)
 
     def _inline(self) -> dict[Node, bool]:
         """What is computed where it is read, and what is not, besides the usual."""

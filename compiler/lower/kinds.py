@@ -1,13 +1,12 @@
-"""What nodes ask of the kernels that compute them: the kind of a reduction, and when their sizes are known."""
+"""What nodes ask of the kernels that compute them: the kind of a reduction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import BLOCK
-from eagerjit.compiler.partition import attribute_symbols
 
 
 def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
@@ -30,15 +29,3 @@ def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
 def has_middle(reductions: Iterable[Node]) -> bool:
     """Whether one of these reduces dimensions between others."""
     return any(reduction_kind(n)[0] == "middle" for n in reductions)
-
-
-def phases(graph: Graph, known_from: Mapping[str, int]) -> dict[Node, int]:
-    """The phase from which on all sizes are known that a node depends on; nodes that are not there: from the start."""
-    found: dict[Node, int] = {}
-    for node in (*graph.inputs, *graph.nodes) if known_from else ():
-        names = attribute_symbols((*node.type.shape, *node.attributes.values()))
-        phase = max((known_from.get(n, 0) for n in names), default=0)
-        phase = max((phase, *(found.get(i, 0) for i in node.inputs)))
-        if phase:
-            found[node] = phase
-    return found

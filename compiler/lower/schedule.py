@@ -6,7 +6,7 @@ step would have to run in between. What could not be fused says why (`Group.reas
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import broadcast_map, without_ones
@@ -27,8 +27,9 @@ from eagerjit.compiler.lower.groups import (
     parts,
     refined,
 )
-from eagerjit.compiler.lower.kinds import has_middle, phases, reduction_kind
+from eagerjit.compiler.lower.kinds import has_middle, reduction_kind
 from eagerjit.compiler.lower.ordering import ordered
+from eagerjit.compiler.lower.phases import Phases
 from eagerjit.compiler.ops.host import same_call
 from eagerjit.compiler.shapes import Shape
 
@@ -41,15 +42,14 @@ class Scheduler:
     """Builds the steps of a graph."""
 
     def __init__(
-        self, graph: Graph, known_from: Mapping[str, int], apart: Collection[Node], inline: dict[Node, bool],
+        self, graph: Graph, phases: Phases, apart: Collection[Node], inline: dict[Node, bool],
         again: Collection[Node] = (),
     ):  # fmt: skip
         """Elementwise nodes that are `apart` have kernels of their own; those of `inline` are so, or lie in memory.
 
         Those to be computed `again` are so wherever they are read.
         """
-        self.graph, self.apart, self.again = graph, apart, again
-        self.phase = phases(graph, known_from)
+        self.graph, self.phases, self.apart, self.again = graph, phases, apart, again
         self.steps: dict[int, Step] = {}
         self.step_of: dict[Node, int] = {}
         self.inline: dict[Node, bool] = dict.fromkeys(joined_again(graph), True) | inline
@@ -135,14 +135,18 @@ class Scheduler:
         step.needs = self._bits(self.origins(node))
         self.steps[step.number] = step
         self.step_of[node] = step.number
+        self.phases.note(step.number, (node,))
         self._count += 1
 
     def _new_group(self, node: Node, shape: Shape, why: str) -> Group:
-        group = Group(self._count, without_ones(shape), again=self.again, phase=self.phase.get(node, 0))
+        group = Group(self._count, without_ones(shape), again=self.again)
         group.reasons.append(why)
         self._new_step(group, node)
         group.take(node)
-        group.full.add(node)
+        if node.op.family == "reduction":
+            self._note_reduction(node, group)
+        else:
+            group.full.add(node)
         return group
 
     # -- joining ------------------------------------------------------------------------------------------------------
@@ -159,15 +163,13 @@ class Scheduler:
 
     def _joinable(self, node: Node, group: Group) -> str:
         """Why the node's other operands keep it out of the group; empty if they do not."""
-        if self.phase.get(node, 0) != group.phase:
+        mark, origins = 1 << group.number, self.origins(node)
+        if not self.phases.allow((node,), mark, group.needs | self._bits(origins), self.steps):
             return "it needs a size that is known only when this kernel has run"
         if group.apart or len(group.nodes) >= MAX_NODES or group.cost >= MAX_COST:
             return "the kernel only brings a value into order" if group.apart else "the kernel is large already"
-        mark = 1 << group.number
-        for number in self.origins(node):
-            if number != group.number and self.steps[number].needs & mark:
-                return "an operand is computed by a step that runs after this kernel"
-        return ""
+        later = any(number != group.number and self.steps[number].needs & mark for number in origins)
+        return "an operand is computed by a step that runs after this kernel" if later else ""
 
     def _place_elementwise(self, node: Node) -> None:
         group, why = self._candidate(node)
@@ -230,12 +232,14 @@ class Scheduler:
         self._add_needs(group, self._bits(self.origins(node)))
         group.take(node)
         self.step_of[node] = group.number
+        self.phases.note(group.number, (node,))
 
     def _place_host(self, node: Node) -> None:
         for step in self.steps.values():
             if isinstance(step, HostStep) and same_call(step.node, node):
                 step.nodes.append(node)
                 self.step_of[node] = step.number
+                self.phases.note(step.number, (node,))
                 return
         self._new_step(HostStep(self._count, [node]), node)
 
@@ -247,12 +251,7 @@ class Scheduler:
             why = self._join_reduction(node, group)
             if not why:
                 return
-        shape = without_ones(node.inputs[0].type.shape)
-        group = Group(self._count, shape, again=self.again, phase=self.phase.get(node, 0))
-        group.reasons.append(why)
-        self._new_step(group, node)
-        group.take(node)
-        self._note_reduction(node, group)
+        self._new_group(node, node.inputs[0].type.shape, why)
 
     def _join_reduction(self, node: Node, group: Group) -> str:
         why = self._joinable(node, group)
@@ -311,7 +310,8 @@ class Scheduler:
     def _try_merge(self, host: Group, other: Group) -> None:
         """Make two groups one, if nothing has to run between them."""
         large = len(host.nodes) + len(other.nodes) > MAX_NODES or host.cost + other.cost > MAX_COST
-        if large or host.apart or other.apart or host.phase != other.phase:
+        both = 1 << host.number | 1 << other.number
+        if large or host.apart or other.apart or not self.phases.allow((), both, host.needs | other.needs, self.steps):
             return
         if sizes.product(host.dims) != sizes.product(other.dims):
             return
@@ -351,6 +351,7 @@ class Scheduler:
     def _absorb(self, host: Group, other: Group) -> None:
         old, new = 1 << other.number, 1 << host.number
         self._merged[other.number] = host.number
+        self.phases.merge(other.number, host.number)
         del self.steps[other.number]
         host.needs = (host.needs | other.needs) & ~(old | new)
         for step in self.steps.values():

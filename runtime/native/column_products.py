@@ -54,7 +54,7 @@ def multiply_columns(
     room: ptr = scratch + load_i64(job, PRODUCT_SCRATCH)
     if load_i64(job, IN_PAIRS):
         product_of_pairs(4, a, a_row, a_column, b, b_row, b_column, add, c, ldc, m, n, k, room)
-    elif load_i64(job, ITEM) == 4 and suits_panels(m, n, k, b_row) and (b_row != 1 or m >= LEAST_TURNING_ROWS):
+    elif load_i64(job, ITEM) == 4 and suits_panels(m, n, k) and (b_row != 1 or m >= LEAST_TURNING_ROWS):
         multiply_panels(a, a_row, a_column, b, b_row, b_column, c, ldc, m, n, k, add, room)
     else:
         gemm(load_i64(job, ITEM) == 8, a_transposed, b_transposed, m, n, k, a, lda, b, ldb, add, c, ldc)

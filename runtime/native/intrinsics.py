@@ -26,7 +26,7 @@ from eagerjit.runtime.native.pair_code import (
     tiles_end,
     upper_halves,
 )
-from eagerjit.runtime.native.panel_code import multiply_panel
+from eagerjit.runtime.native.panel_code import multiply_panel, multiply_runs, multiply_squares
 from eagerjit.runtime.native.row_code import add_scaled_rows
 from eagerjit.runtime.native.tile_code import multiply_seen, multiply_tile
 from eagerjit.runtime.native.vector_code import count
@@ -241,6 +241,8 @@ def _zeros(code: ExpressionTranslator, node: ast.Call, function: str) -> Value:
 _SPECIAL = {
     "add_scaled_rows": add_scaled_rows,
     "multiply_panel": multiply_panel,
+    "multiply_squares": multiply_squares,
+    "multiply_runs": multiply_runs,
     "multiply_tile": multiply_tile,
     "multiply_seen": multiply_seen,
     "multiply_pairs": multiply_pairs,

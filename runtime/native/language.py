@@ -38,6 +38,10 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
            multiply_panel(rows, vectors, k, a, b, b_row, c, c_row, add): C is, or if `add` becomes larger by, such a sum
            where the i-th vectors are at b + i * b_row floats and `rows`, a power of two, is found at run time.
+           multiply_squares(rows, k, a, b, b_column, c, c_row, add): the same of one vector and a constant number of
+             rows where column j's floats lie behind each other from b + j * b_column floats on.
+           multiply_runs(columns, k, a, b, b_column, c): the same of one row whose floats are a run, for a constant
+             number of columns; each sum is one of vectors, whose lanes are added at the end.
            multiply_pairs(blocks, a, a_next, b, b_next, c, add): the 32 x 32 floats at c are, or if `add` grow by,
              products of two blocks of 16 rows with two of 16 columns, each so many blocks of 16 x 16 pairs of bfloat16
              numbers one behind the other. Where the processor has no such instruction, nothing.
@@ -171,6 +175,7 @@ shift_right_unsigned, less_unsigned = map(Intrinsic, ("shift_right_unsigned", "l
 likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "multiply_overflows"))
 add_scaled_rows = Intrinsic("add_scaled_rows")
 multiply_panel = Intrinsic("multiply_panel")
+multiply_squares, multiply_runs = map(Intrinsic, ("multiply_squares", "multiply_runs"))
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
 multiply_pairs, multiply_seen_pairs = map(Intrinsic, ("multiply_pairs", "multiply_seen_pairs"))

@@ -74,6 +74,7 @@ C_SCRATCH_BYTES = 176
 WAY = 184  # how tiles are multiplied
 JOB_BYTES = 192
 
+IN_CACHE = 1 << 18  # elements of B that are read in half the time that others take: half a scalar operation
 TO_BEGIN = 2  # multiplications that end in the time that it takes to store an element
 
 BY_BLAS, IN_PANELS, IN_PAIRS = range(3)
@@ -144,10 +145,12 @@ def matmul(
         if is_worth_threads(batches * (m * n * k * PER_OPERATION + SMALL_WORK)):
             return parallel_for(address_of(_small_kernel), job, batches, 0, TILE_ALIGNMENT)
         return serial_for(address_of(_small_kernel), job, batches, 0)
-    store_i64(job, WAY, _way(dtype, m, n, k, b_row))
+    store_i64(job, WAY, _way(dtype, m, n, k))
     tiles = batches * _choose_tiles(job, batches)
     scratch_bytes = _plan_packing(job)
-    if is_worth_threads(batches * m * n * (k + TO_BEGIN) // (PER_OPERATION * _speed(job))):
+    work = m * n * (k + TO_BEGIN) // (PER_OPERATION * _speed(job))
+    reading = n * k if n * k > IN_CACHE else n * k // 2
+    if is_worth_threads(batches * (work if work > reading else reading)):
         return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes, 1)
     return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
 
@@ -160,10 +163,10 @@ def _store_dimension(batch: ptr, d: i64, extent: i64, a_step: i64, c_step: i64) 
     store_i64(batch, d * 32 + 24, c_step)
 
 
-def _way(dtype: i64, m: i64, n: i64, k: i64, b_row: i64) -> i64:
+def _way(dtype: i64, m: i64, n: i64, k: i64) -> i64:
     if dtype == BFLOAT16 and suits_pairs(m, n, k):
         return IN_PAIRS
-    return IN_PANELS if work_size(dtype) == 4 and suits_panels(m, n, k, b_row) else BY_BLAS
+    return IN_PANELS if work_size(dtype) == 4 and suits_panels(m, n, k) else BY_BLAS
 
 
 def _speed(job: ptr) -> i64:
@@ -195,6 +198,12 @@ def _choose_tiles(job: ptr, batches: i64) -> i64:
             columns = _part(n, 2 * across)
         else:
             break
+    if tiles > ENOUGH_TILES and tiles < SEVERAL * ENOUGH_TILES and columns > LEAST_TILE:
+        # processors that have no tile in the last round wait for those that do
+        while batches * down * across % ENOUGH_TILES != 0:
+            across += 1
+        columns = _part(n, across)
+        across = (n + columns - 1) // columns
     store_i64(job, TILE_ROWS, rows)
     store_i64(job, TILE_COLUMNS, columns)
     store_i64(job, TILES_DOWN, down)

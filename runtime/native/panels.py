@@ -2,7 +2,8 @@
 
 A's rows are packed some at a time, so that the numbers of a column lie side by side; B's columns in panels as wide as a
 tile, or read where they lie if so few rows are multiplied with them that a copy is not worth it. Every element is the
-sum over k in order, in pieces of DEPTH, however a product is cut.
+sum over k in order, in pieces of DEPTH, however a product is cut. Only one row with columns that are runs is another
+matter: its sums are those of the lanes of registers (`multiply_run`).
 """
 
 from __future__ import annotations
@@ -15,23 +16,28 @@ from eagerjit.runtime.native.language import (
     i64,
     load_f32,
     multiply_panel,
+    multiply_runs,
+    multiply_squares,
     ptr,
     store_f32,
 )
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 
-DEPTH = 256  # of the products done at a time: a tile's rows and panel fit the first-level cache, or nearly
+DEPTH = 512 if LANES == 16 else 256
+"""Of the products done at a time: what is packed of a tile fits the second-level cache, and C is passed seldom."""
+
 PANEL = TILE_VECTORS * LANES
 ROWS_IN_PLACE = 128  # rows up to which B is read where it lies
+TURNED_ROWS = 8  # rows up to which a B whose columns are runs is turned in registers
+RUNS = 8  # multiplied with a row at a time: so many sums are begun before the first one is there
 SWEPT_ROWS = 4  # of B, copied into all its panels at a time
-BLAS_IN_PLACE = 1_000_000  # multiplications up to which OpenBLAS reads its operands where they lie
+HALF_ROWS = TILE_ROWS // 2
 _TILE_FLOATS = TILE_ROWS * PANEL
 
 
-def suits_panels(rows: i64, columns: i64, k: i64, b_row: i64) -> bool:
-    """Whether a product is done this way: not those of vectors, nor those that would turn a small B for two rows."""
-    turned = b_row == 1 and rows * columns * k < BLAS_IN_PLACE
-    return rows > (2 if turned else 1) and columns >= LANES and k > 0
+def suits_panels(rows: i64, columns: i64, k: i64) -> bool:
+    """Whether a product is done this way: not those of vectors."""
+    return rows > 1 and columns >= LANES and k > 0
 
 
 def panel_scratch(rows: i64, columns: i64, k: i64) -> i64:
@@ -49,17 +55,24 @@ def multiply_panels(
     depth = _least(k, DEPTH)
     panels: ptr = scratch + (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS * depth * 4
     swept = i64(rows > ROWS_IN_PLACE and b_column == 1)
+    turned = i64(rows <= TURNED_ROWS and b_row == 1)
     start = 0
     while start < k:
         some = _least(DEPTH, k - start)
+        if turned and rows % TILE_ROWS:  # rows that there are not are multiplied too, in vain
+            fill_bytes(scratch + rows // TILE_ROWS * TILE_ROWS * some * 4, 0, TILE_ROWS * some * 4)
         _pack_rows(scratch, a + start * a_column * 4, a_row, a_column, rows, some)
         if swept:
             _pack_panels(panels, b + start * b_row * 4, b_row, some, columns)
         column = 0
+        while turned and column + LANES <= columns:
+            run: ptr = b + (start + column * b_column) * 4
+            _column_of_squares(some, scratch, run, b_column, c + column * 4, c_row, rows, add or start > 0)
+            column += LANES
         while column < columns:
             vectors = _vectors(columns - column)
             width = _least(vectors * LANES, columns - column)
-            run: ptr = b + (start * b_row + column * b_column) * 4
+            run = b + (start * b_row + column * b_column) * 4
             step = b_row
             if swept:
                 step = vectors * LANES
@@ -165,3 +178,41 @@ def _column_of_tiles(
             for r in range(count):
                 copy_run(to + r * c_row * 4, tile + r * PANEL * 4, width * 4)
         row += count
+
+
+def _column_of_squares(k: i64, a: ptr, b: ptr, b_column: i64, c: ptr, c_row: i64, rows: i64, add: i64) -> None:
+    """LANES columns of C, of a B whose columns are runs."""
+    tile: ptr = buffer(TILE_ROWS * LANES * 4)
+    row = 0
+    while row < rows:
+        count = _least(TILE_ROWS, rows - row)
+        numbers: ptr = a + row * k * 4
+        to: ptr = c + row * c_row * 4
+        if count == TILE_ROWS:
+            multiply_squares(TILE_ROWS, k, numbers, b, b_column, to, c_row, add)
+        else:
+            if add:
+                for r in range(count):
+                    copy_bytes(tile + r * LANES * 4, to + r * c_row * 4, LANES * 4)
+            if count > HALF_ROWS:
+                multiply_squares(TILE_ROWS, k, numbers, b, b_column, tile, LANES, add)
+            elif count > 2:
+                multiply_squares(HALF_ROWS, k, numbers, b, b_column, tile, LANES, add)
+            else:
+                multiply_squares(2, k, numbers, b, b_column, tile, LANES, add)
+            for r in range(count):
+                copy_bytes(to + r * c_row * 4, tile + r * LANES * 4, LANES * 4)
+        row += count
+
+
+def multiply_run(a: ptr, b: ptr, b_column: i64, c: ptr, columns: i64, k: i64) -> None:
+    """A row of C, of a row of A and a B whose columns are runs."""
+    column = 0
+    while column < columns:
+        run: ptr = b + column * b_column * 4
+        if column + RUNS <= columns:
+            multiply_runs(RUNS, k, a, run, b_column, c + column * 4)
+            column += RUNS
+        else:
+            multiply_runs(1, k, a, run, b_column, c + column * 4)
+            column += 1

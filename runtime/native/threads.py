@@ -326,7 +326,8 @@ def _start_workers(threads: i64) -> i64:
 def default_threads() -> i64:
     """Settles the number of threads: EAGERJIT_NUM_THREADS, otherwise the processors this process may run on."""
     if load_i64(thread_pool, SPIN_NANOSECONDS) == 0:
-        store_i64(thread_pool, SPIN_NANOSECONDS, _environment_number(c_string("EAGERJIT_SPIN_MICROSECONDS"), 50) * 1000)
+        microseconds = _environment_number(c_string("EAGERJIT_SPIN_MICROSECONDS"), 200)
+        store_i64(thread_pool, SPIN_NANOSECONDS, microseconds * 1000)
     threads = _environment_number(c_string("EAGERJIT_NUM_THREADS"), 0)
     if threads == 0 and HAS_FUTEX:
         mask: ptr = buffer(128)

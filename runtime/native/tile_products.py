@@ -1,4 +1,7 @@
-"""One tile of a product by BLAS on the calling thread; plain loops do integers, and all where there is no BLAS."""
+"""One tile of a product by BLAS on the calling thread.
+
+Plain loops do integers, and all where there is no BLAS; a vector with float32 columns that are runs takes no BLAS.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from eagerjit.runtime.native.language import (
     store_f64,
     store_i64,
 )
+from eagerjit.runtime.native.panels import multiply_run
 from eagerjit.runtime.native.products import (
     DGEMM,
     DGEMV,
@@ -44,6 +48,12 @@ def product_by_blas(
                 _row_f64(a + i * a_row * 8, a_column, b, b_row, b_column, c + i * c_row * 8, columns, k)
             else:
                 _row_f32(a + i * a_row * 4, a_column, b, b_row, b_column, c + i * c_row * 4, columns, k)
+        return
+    if not double and rows == 1 and a_column == 1 and b_row == 1:
+        multiply_run(a, b, b_column, c, columns, k)
+        return
+    if not double and columns == 1 and a_column == 1 and b_row == 1 and c_row == 1:
+        multiply_run(b, a, a_row, c, rows, k)
         return
     if columns == 1:
         _gemv(double, a, a_leading, rows, k, b, b_row, c, c_row if rows > 1 else 1)

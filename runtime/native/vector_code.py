@@ -98,6 +98,16 @@ class Vectors:
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.of("shufflevector", a, f"{self.type} {b}, <{len(lanes)} x i32> <{mask}>")
 
+    def total(self, value: str) -> str:
+        """The sum of a vector's lanes, half of which are added to the others at a time."""
+        lanes = self.lanes
+        while lanes > 1:
+            half = Vectors(self.code, self.scalar, lanes // 2)
+            whole = Vectors(self.code, self.scalar, lanes)
+            low, high = (whole.shuffled(value, "poison", list(range(at, at + lanes // 2))) for at in (0, lanes // 2))
+            value, lanes = half.of("fadd", low, high), lanes // 2
+        return self.code.emit(self.scalar, f"extractelement <1 x {self.scalar}> {value}, i64 0").text
+
     def turned(self, rows: list[str]) -> list[str]:
         """Rows in registers, those of every square in them as its columns.
 

@@ -10,6 +10,7 @@ import pytest
 import eagerjit as torch
 from benchmarks.compile_time import GRAPHS, plot, table
 from eagerjit.compiler.lower.groups import Group
+from eagerjit.compiler.lower.phases import Phases
 from eagerjit.compiler.lower.schedule import MAX_COST, MAX_NODES, Scheduler
 
 
@@ -20,7 +21,8 @@ def test_long_functions_are_compiled_and_exact(kind: str) -> None:
     x = torch.linspace(-1, 1, 36).reshape(6, 6)
     expected = function(x)
     assert bool(torch.isfinite(expected).all()) and jitted(x).tolist() == expected.tolist()
-    steps = Scheduler(jitted.explain(x).optimized, {}, (), {}).run()
+    graph = jitted.explain(x).optimized
+    steps = Scheduler(graph, Phases(graph, {}, ()), (), {}).run()
     groups = [s for s in steps if isinstance(s, Group)]
     assert groups and all(len(g.nodes) <= MAX_NODES for g in groups)
     assert all(g.cost == sum(n.op.cost for n in g.nodes) < MAX_COST + 100 for g in groups)

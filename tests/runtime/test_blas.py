@@ -78,12 +78,13 @@ def test_bits_do_not_depend_on_the_number_of_threads(shape: tuple[int, int, int]
     rng = np.random.default_rng(0)
     a = rng.standard_normal((m, k)).astype(dtype)
     b = rng.standard_normal((k, n)).astype(dtype)
-    check(a, b)
-    results = []
-    for number in (1, 2, 5):
-        threads.set_num_threads(number)
-        results += [blas.matmul(a, b).tobytes(), blas.matmul(a[None], b).tobytes()]
-    assert len(set(results)) == 1
+    for turned in (b, np.asfortranarray(b)):
+        check(a, turned)
+        results = []
+        for number in (1, 2, 5):
+            threads.set_num_threads(number)
+            results += [blas.matmul(a, turned).tobytes(), blas.matmul(a[None], turned).tobytes()]
+        assert len(set(results)) == 1
 
 
 @pytest.mark.parametrize("k", [1, 2, 31, 32, 33, 100, 513, 1030])
@@ -239,11 +240,11 @@ def test_the_openblas_inside_numpy_serves_as_well() -> None:
     assert "numpy" in report or report.startswith("no BLAS")
 
 
-@pytest.mark.parametrize("rows", [3, 5, 8, 20, 33, 130])
+@pytest.mark.parametrize("rows", [2, 3, 5, 8, 9, 20, 33, 130])
 def test_tiles_in_registers(rows: int) -> None:
     """Every way that the last rows, the last columns and a long sum are cut; the same bits of any layout."""
     random = np.random.default_rng(rows)
-    for columns, k in ((16, 1), (50, 255), (64, 257), (201, 520)):
+    for columns, k in ((16, 1), (50, 255), (64, 257), (96, 1100), (201, 520)):
         a = random.standard_normal((rows, k)).astype(np.float32)
         b = random.standard_normal((k, columns)).astype(np.float32)
         expected = a.astype(np.float64) @ b
@@ -251,6 +252,20 @@ def test_tiles_in_registers(rows: int) -> None:
         apart_a, apart_b = np.repeat(a, 2, 1)[:, ::2], np.repeat(b, 2, 1)[:, ::2]
         layouts = [(x, y) for x in (a, np.asfortranarray(a), apart_a) for y in (b, np.asfortranarray(b), apart_b)]
         assert len({blas.matmul(x, y).tobytes() for x, y in layouts}) == 1
+
+
+@pytest.mark.parametrize("k", [17, 64, 100, 1030])
+@pytest.mark.parametrize("columns", [1, 7, 8, 50, 600])
+def test_a_row_by_columns_that_are_runs(columns: int, k: int) -> None:
+    """The same of a matrix by a column, infinities and NaNs included."""
+    random = np.random.default_rng(columns * k)
+    row = random.standard_normal((1, k)).astype(np.float32)
+    runs = random.standard_normal((columns, k)).astype(np.float32)
+    check(row, runs.T)
+    check(runs, row.T)
+    assert blas.matmul(row, runs.T).tobytes() == blas.matmul(runs, row.T).tobytes()
+    runs[0, -1], runs[-1, 0] = np.inf, np.nan
+    np.testing.assert_allclose(blas.matmul(row, runs.T), row @ runs.T, rtol=1e-3, atol=1e-4)
 
 
 def test_more_batches_than_rows_by_one_matrix() -> None:

@@ -115,7 +115,7 @@ def test_many_jobs_with_pauses_between_them(kernel: int) -> None:
             out, status = run(kernel, 1 + repeat % 13, spin=repeat * 10 % 3000)
             assert status == 0 and (out == 1).all()
     finally:
-        threads.set_spin_microseconds(50)
+        threads.set_spin_microseconds(200)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_jobs_of_medium_size_wake_nobody_for_once(sleepers: ctypes.c_int64) -> N
     try:
         assert worth_threads(small, medium, large) == [0, 1, 1]
     finally:
-        threads.set_spin_microseconds(50)
+        threads.set_spin_microseconds(200)
 
 
 @pytest.mark.parametrize("number", [2, 4, 64])
