@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.calling.casts import converting
@@ -58,8 +59,8 @@ def _pooled(
         shape += [n if i == d else 1 for i, n in enumerate(window)]
         places = places.reshape(shape)
         index = places if index is None else index * sizes[d] + places
-    flat = index.reshape(*batch.shape[:2], -1)
-    found = batch.flatten(2).gather(2, flat).reshape(*batch.shape[:2], *counts, -1)
+    flat = index.reshape(*batch.shape[:2], math.prod(counts) * math.prod(window))
+    found = batch.flatten(2).gather(2, flat).reshape(*batch.shape[:2], *counts, math.prod(window))
     values, at = found.max(-1)
     places = flat.reshape(found.shape).gather(-1, at.unsqueeze(-1)).squeeze(-1)
     return (values, places) if input.ndim == rank + 2 else (values.squeeze(0), places.squeeze(0))

@@ -206,7 +206,7 @@ def multi_margin_loss(
                 f"inconsistent target size, expected {list(input.shape)[:-1]} but got {list(target.shape)}"
             )
     if input.ndim == 1 and target.ndim == 1:
-        target = target.squeeze(0)
+        input = input.unsqueeze(0)
     input, weight = converted("multi_margin_loss", input, weight)
     only_floats("multi_margin_loss", input)
     check_alike(input, weight)

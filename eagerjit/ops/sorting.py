@@ -210,7 +210,7 @@ def _quantile(
         if interpolation == "midpoint":
             below = below.where(high != low, above)
     out = below.movedim(-1, 0)
-    if keepdim:
+    if keepdim and input.ndim:
         out = out.reshape((-1, *(1,) * input.ndim)) if dim is None else out.unsqueeze(d + 1)
     return out if isinstance(q, Tensor) and q.ndim else out.squeeze(0)
 

@@ -263,13 +263,17 @@ def _exponential_array(input: np.ndarray) -> np.ndarray:
 
 
 def _exponential_rule(g: Any, out: Any, input: Any) -> Any:
-    """The upper right block of exp of [[A^H, g], [0, A^H]]."""
+    """The upper right block of exp of [[A^H, g], [0, A^H]], of a g that is no larger than 1.
+
+    That block is linear in g, whose size would decide how often the whole is halved and squared.
+    """
     from eagerjit.ops.index import cat
 
     n = input.shape[-1]
     adjoint = input.mH
-    top, bottom = cat.call([adjoint, g], -1), cat.call([adjoint * 0.0, adjoint], -1)
-    return matrix_exp.call(cat.call([top, bottom], -2))[..., :n, n:]
+    size = g.detach().abs().sum((-2, -1), keepdim=True).clamp(min=1.0)
+    top, bottom = cat.call([adjoint, g / size], -1), cat.call([adjoint * 0.0, adjoint], -1)
+    return matrix_exp.call(cat.call([top, bottom], -2))[..., :n, n:] * size
 
 
 matrix_exp = MatrixOp(

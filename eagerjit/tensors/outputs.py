@@ -19,7 +19,10 @@ _EXACT = frozenset(
     "log_softmax mm matmul bmm mv dot vdot vecdot inner addmm addmv addbmm baddbmm cross cross_of_namespace "
     "tensordot multi_dot matrix_power gather index_select take take_along_dim masked_select nonzero tril triu diag "
     "scatter scatter_add scatter_reduce index_add index_copy bucketize searchsorted isin multinomial cholesky "
-    "cholesky_ex inv inverse det solve svdvals eigvalsh complex polar aminmax slice_scatter".split()
+    "cholesky_ex inv inverse det solve svdvals eigvalsh complex polar aminmax slice_scatter alias_copy as_strided_copy "
+    "detach_copy diagonal_copy expand_copy narrow_copy permute_copy select_copy split_with_sizes_copy squeeze_copy "
+    "t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy gelu index_reduce ldl_solve linear "
+    "lu_solve ormqr softplus softshrink solve_triangular".split()
 )
 """Operations that write no dtype but their result's."""
 

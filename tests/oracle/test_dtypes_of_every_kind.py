@@ -213,6 +213,10 @@ def test_losses_of_single_numbers() -> None:
     x = np.float64(0.7).reshape(())
     compare(lambda t, x: t.nn.functional.multi_margin_loss(x, t.tensor(0)), x)
     compare(lambda t, x: t.nn.functional.multilabel_margin_loss(x, t.tensor(0)), x)
+    for reduction in ("none", "mean", "sum"):
+        compare(lambda t, x, r=reduction: t.nn.functional.multi_margin_loss(x, t.tensor([0]), reduction=r), x)
+        scores = draw((5,), "float64", -2, 2, 1)
+        compare(lambda t, x, r=reduction: t.nn.functional.multi_margin_loss(x, t.tensor([3]), reduction=r), scores)
 
 
 def test_pools_at_random_places_of_one_example() -> None:

@@ -411,3 +411,14 @@ def test_gradients_of_eigenvectors_are_hermitian(dtype):
         return x.grad.numpy()
 
     np.testing.assert_allclose(gradient(eagerjit), gradient(torch), atol=1e-12)
+
+
+def test_tangents_of_large_exponentials():
+    rows = np.random.default_rng(0).uniform(-9, 9, (2, 5, 5))
+
+    def tangent(t: Any) -> Any:
+        x, v = t.tensor(rows), t.tensor(rows[::-1].copy() / 9)
+        return t.func.jvp(t.linalg.matrix_exp, (x,), (v,))[1].numpy()
+
+    expected = tangent(torch)
+    np.testing.assert_allclose(tangent(eagerjit), expected, rtol=0, atol=1e-12 * np.abs(expected).max())

@@ -99,6 +99,8 @@ CASES: dict[str, Any] = {
     "quantile": lambda t, x: t.quantile(x, 0.3),
     "quantiles": lambda t, x: t.quantile(x, t.tensor([0.1, 0.5, 0.9]), dim=1),
     "quantiles keepdim": lambda t, x: t.quantile(x, t.tensor([0.1, 0.5, 0.9]), dim=1, keepdim=True),
+    "quantile of a number keepdim": lambda t, x: t.quantile(x[0, 0], 0.4, dim=0, keepdim=True),
+    "quantiles of a number keepdim": lambda t, x: t.nanquantile(x[0, 0], t.tensor([0.1, 0.5]), dim=-1, keepdim=True),
     "quantile keepdim": lambda t, x: t.quantile(x, 0.4, keepdim=True),
     **{
         f"quantile {i}": (lambda t, x, i=i: t.quantile(x, 0.4, dim=0, interpolation=i))

@@ -22,6 +22,11 @@ linalg.vector_norm(x) linalg.svdvals(x) abs(i) mm(i,i.T) bitwise_not(i) fft.rfft
 clamp(x,y) clamp(x,max=y) clamp(x,y,y) clip(i,j) clamp_min(x,y) clamp_max(x,y) clamp_max(i,max=j) clamp_min(x,0)
 max(i) min(x) max(x>0) max(i,j) min(x,y) abs(complex(x,y)) absolute(complex(x,y)) abs(complex(x,y).cdouble())
 pow(1,x) pow(1.0,i) pow(2,x) pow(1,complex(x,y))
+alias_copy(x) detach_copy(x) diagonal_copy(x) expand_copy(x,(2,3,4)) permute_copy(x,(1,0)) select_copy(x,0,1) t_copy(x)
+squeeze_copy(x) transpose_copy(i,0,1) unfold_copy(x,1,2,1) unsqueeze_copy(x,0) view_copy(x,(12,))
+index_reduce(x,0,j[0,:3],y,'amax') nn.functional.linear(x,y) nn.functional.gelu(x)
+nn.functional.softplus(x) nn.functional.softshrink(x)
+linalg.solve_triangular(x[:,:3],x,upper=True) linalg.lu_solve(x[:,:3],t.tensor([1,2,3]).int(),y)
 """.split()
 
 

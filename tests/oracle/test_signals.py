@@ -74,6 +74,8 @@ CALLS: dict[str, Any] = {
                              (3, 2, (3, 4, 5)), (3, (2, 3, 2), (3, 3, 3)))},
     "pool by a share": lambda t: t.nn.functional.fractional_max_pool2d(
         t.tensor(IMAGE[0]), 2, output_ratio=(0.5, 0.7), _random_samples=t.tensor(PLACES[2][:1])),
+    **{f"pool of no images {rank}": lambda t, rank=rank: getattr(t.nn.functional, f"fractional_max_pool{rank}d")(
+        t.ones((0, 2, 6, 5, 4)[: rank + 2]), 2, output_size=2) for rank in (2, 3)},
     "pool of no size": lambda t: t.nn.functional.fractional_max_pool2d(t.tensor(IMAGE), 2),
     "layer": lambda t: t.tensor(t.nn.FractionalMaxPool3d(2, output_size=3)(t.tensor(VOLUME)).shape),
     "layer of no size": lambda t: t.nn.FractionalMaxPool2d(2),
