@@ -2,7 +2,7 @@
 
 The tangent of an operation is the transpose of its gradient: the gradient is linear in what comes in, so the engine
 differentiates it with respect to that. One set of rules serves both directions, and the incoming gradient itself is
-dead code that never runs.
+dead code that never runs. A Function with a `jvp` of its own says itself what its tangents are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.expansion import current
+from eagerjit.autograd.function import NO_TANGENTS, Function, FunctionOp
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_versions
 from eagerjit.calling.dispatch import Op
@@ -126,6 +127,8 @@ def _tangents(node: GradNode, known: list[Any], create_graph: bool) -> list[Tens
         return [op(*filled) if callable(op) else op.run(tuple(filled))]
     needs = tuple(k is not None for k in known)
     given = tuple(k for k in known if k is not None)
+    if isinstance(op, FunctionOp) and op.function.jvp is not Function.jvp:
+        return op.push(node, known)
     if not isinstance(op, Op):
         return _foreign(node, needs, given, create_graph)
     n_outputs = node.n_outputs
@@ -154,6 +157,8 @@ def _foreign(node: GradNode, needs: tuple[bool, ...], given: tuple[Any, ...], cr
         probes = [o.detach().requires_grad_() if o.dtype.is_differentiable else o for o in node.outputs()]
         found = node.op.backward(node, tuple(probes), needs, True)
         grads = [g for g, needed in zip(found, needs, strict=True) if needed]
+        if isinstance(node.op, FunctionOp) and any(isinstance(g, Tensor) and not g._requires_grad for g in grads):
+            raise NotImplementedError(NO_TANGENTS)  # NumPy's gradients depend on nothing
         return transpose(grads, given, probes, create_graph)
     finally:
         mode.set_grad_mode(before)

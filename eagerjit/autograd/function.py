@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,16 +22,18 @@ class Context:
         self._name, self._place = name, here()
         self.needs_input_grad = needs_input_grad
         self._saved: tuple[tuple[Tensor | None, int], ...] = ()
+        self._pushed: tuple[tuple[Tensor | None, int], ...] = ()
         self._constant: tuple[Tensor, ...] = ()
         self._dirty: tuple[Tensor, ...] = ()
         self._materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors; reading them back checks that they were not overwritten since."""
-        self._saved = tuple((t, 0 if t is None else version_of(t)) for t in tensors)
+        self._saved = _versioned(tensors)
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """For functions with a `jvp`: nothing is kept, because tangents come from the gradient, differentiated."""
+        """Keep tensors for `jvp`, which reads them as `saved_tensors`."""
+        self._pushed = _versioned(tensors)
 
     def kept(self) -> tuple[Tensor | None, ...]:
         """What `save_for_backward` kept, overwritten or not."""
@@ -60,13 +63,22 @@ class Context:
         self._materialize = value
 
 
-class _FunctionOp:
-    """The op that the tape's node of one call refers to."""
+def _versioned(tensors: tuple[Tensor | None, ...]) -> tuple[tuple[Tensor | None, int], ...]:
+    return tuple((t, 0 if t is None else version_of(t)) for t in tensors)
+
+
+class FunctionOp:
+    """The op that the tape's node of one call refers to.
+
+    places  which of what forward has returned are tensors: the node's results
+    """
 
     rules = ()
 
-    def __init__(self, function: type[Function], context: Context):
+    def __init__(self, function: type[Function], context: Context, results: list[Any]):
         self.name, self.function, self.context = function.__name__, function, context
+        self.places = [i for i, r in enumerate(results) if isinstance(r, Tensor)]
+        self.count = len(results)
         self.absent_gradients = not context._materialize
 
     @property
@@ -76,7 +88,8 @@ class _FunctionOp:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """What the user's backward returns, one gradient per argument."""
-        results = call_back(self.function.backward, self.context, *grads)
+        by_place = dict(zip(self.places, grads, strict=True))
+        results = call_back(self.function.backward, self.context, *map(by_place.get, range(self.count)))
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         count = len(needs)
         if len(results) > count and all(r is None for r in results[count:]):
@@ -88,6 +101,22 @@ class _FunctionOp:
             )
         fitted = enumerate(zip(results, node.inputs or (), needs, strict=False))
         return [self._fitting(i, r, x) if need and r is not None else r for i, (r, x, need) in fitted]
+
+    def push(self, node: GradNode, tangents: list[Any]) -> list[Tensor]:
+        """The tangents of the results by the user's `jvp`; what has none comes as zeros, and is returned as None."""
+        context, inputs = self.context, node.inputs or ()
+        real = [context._materialize and isinstance(x, Tensor) and x.dtype.is_differentiable for x in inputs]
+        whole = zip(tangents, inputs, real, strict=True)
+        given = [x.detach().new_zeros(x.shape) if t is None and needed else t for t, x, needed in whole]
+        before = context._saved
+        context._saved = context._pushed or before
+        try:
+            found = call_back(self.function.jvp, context, *given)
+        finally:
+            context._saved = before
+        results = list(found) if isinstance(found, (tuple, list)) else [found]
+        pairs = [(results[place], o) for place, o in zip(self.places, node.outputs(), strict=True)]
+        return [o.detach().new_zeros(o.shape) if r is None else r for r, o in pairs if o.dtype.is_differentiable]
 
     def _fitting(self, index: int, grad: Any, input: Tensor) -> Tensor:
         """A gradient in the shape and dtype of its input: added up where that was broadcast."""
@@ -106,6 +135,8 @@ class _FunctionOp:
             raise RuntimeError(f"Function {self.name}Backward returned a complex gradient for {described(input)}")
         return grad if grad.dtype is input.dtype else grad.to(input.dtype)
 
+
+NO_TANGENTS = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
 
 FunctionCtx = Context
 """PyTorch's name, for annotations."""
@@ -142,9 +173,18 @@ class Function:
         """Gradients for the arguments from those of the results."""
         raise NotImplementedError("You must implement the backward function for your custom autograd.Function.")
 
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Tangents of the results from those of the arguments."""
+        raise NotImplementedError(NO_TANGENTS)
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward and record backward."""
+        if cls.setup_context is not Function.setup_context and cls.forward.__defaults__:
+            given = inspect.signature(cls.forward).bind(*args)
+            given.apply_defaults()
+            args = given.args
         context = Context(cls.__name__, tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
         before = mode.set_grad_mode(False)
         histories = {id(a): _history(a) for a in args if isinstance(a, Tensor)}
@@ -158,15 +198,17 @@ class Function:
             mode.set_grad_mode(before)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         dirty = {id(t) for t in context._dirty}
-        results = [r.detach() if any(r is a for a in args) and id(r) not in dirty else r for r in results]
+        returned = {id(a) for a in args if isinstance(a, Tensor)} - dirty
+        results = [r.detach() if id(r) in returned else r for r in results]
         if before and any(context.needs_input_grad):
             if (tracer := state.tracer) is not None:
                 results = [tracer.own_result(r) if isinstance(r, Tensor) and id(r) not in dirty else r for r in results]
-            op = _FunctionOp(cls, context)
+            op = FunctionOp(cls, context, results)
             if dirty:
                 _record_dirty(op, args, results, context._dirty, histories)
             else:
-                record(op, args, tuple(results) if len(results) > 1 else results[0])
+                told = [r for r in results if isinstance(r, Tensor)]
+                record(op, args, tuple(told) if len(told) != 1 else told[0])
             for r in results:
                 if any(r is c for c in context._constant):
                     r._node, r._requires_grad = None, False
@@ -195,7 +237,7 @@ def _history(tensor: Tensor) -> Tensor:
 
 
 def _record_dirty(
-    op: _FunctionOp, args: tuple[Any, ...], results: list[Any], dirty: tuple[Tensor, ...], histories: dict[int, Tensor]
+    op: FunctionOp, args: tuple[Any, ...], results: list[Any], dirty: tuple[Tensor, ...], histories: dict[int, Tensor]
 ) -> None:
     """Give an argument that forward has written the history of being the result."""
     from eagerjit.ops.histories import record_written

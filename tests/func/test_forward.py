@@ -137,6 +137,43 @@ def test_custom_function():
     close(vmap(grad(lambda x: Cube.apply(x).sum()))(X.expand(2, 3)), (3 * X**2).expand(2, 3))
 
 
+class NumpyCube(Function):
+    @staticmethod
+    def forward(x):
+        return eagerjit.tensor(x.numpy() ** 3), "a name"
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g, of_the_name):
+        assert of_the_name is None
+        return eagerjit.tensor(3 * g.detach().numpy() * ctx.saved_tensors[0].detach().numpy() ** 2)
+
+
+class PushedCube(NumpyCube):
+    @staticmethod
+    def jvp(ctx, v):
+        return v * 3 * ctx.saved_tensors[0] ** 2, None
+
+
+def test_tangents_that_a_function_says_itself():
+    close(jvp(lambda x: PushedCube.apply(x)[0], (X,), (V,))[1], 3 * X**2 * V)
+    close(jvp(lambda x: jvp(lambda x: PushedCube.apply(x)[0], (x,), (V,))[1], (X,), (V,))[1], 6 * X * V * V)
+    x = X.clone().requires_grad_()
+    result, name = PushedCube.apply(x)
+    assert name == "a name"
+    result.backward(V)
+    close(x.grad, 3 * X**2 * V)
+
+
+def test_gradients_by_numpy_say_no_tangents():
+    with pytest.raises(NotImplementedError, match="jvp"):
+        jvp(lambda x: NumpyCube.apply(x)[0], (X,), (V,))
+
+
 def test_compiled_calls_inside():
     f = eagerjit.jit(lambda x: (x.sin() * x).sum())
     f(X)
