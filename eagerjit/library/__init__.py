@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eagerjit.autograd.function import Function
+from eagerjit.pytree import Structure, flatten, unflatten
 from eagerjit.runtime import mode
 from eagerjit.state import set_counting, state
 from eagerjit.tensors.tensor import Tensor
@@ -56,8 +57,12 @@ class CustomOpDef:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = tuple(self.bound(args, kwargs).arguments.values())
-        recorded = mode.grad_mode() and any(isinstance(v, Tensor) and v._requires_grad for v in values)
-        return self._gradient.apply(*values) if recorded else self._run(*values)
+        leaves: list[Any] = []
+        structure = flatten(values, leaves)
+        if not mode.grad_mode() or not any(isinstance(x, Tensor) and x._requires_grad for x in leaves):
+            return self._run(*values)
+        shape, *parts = self._gradient.apply(structure, *leaves)
+        return unflatten(shape, parts)
 
     def bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         """The arguments by name. Raises RuntimeError for others than the operator has."""
@@ -87,10 +92,12 @@ class CustomOpDef:
         return result
 
     def _computed(self, *values: Any) -> Any:
-        kinds = {v.device.type for v in values if isinstance(v, Tensor)}
+        leaves: list[Any] = []
+        structure = flatten(values, leaves)
+        kinds = {x.device.type for x in leaves if isinstance(x, Tensor)}
         chosen = next((self._kernels[k] for k in kinds if k in self._kernels), self._function)
-        seen = tuple([v.detach() if isinstance(v, Tensor) and v._requires_grad else v for v in values])
-        positional, keywords = self._split(seen)
+        seen = [x.detach() if isinstance(x, Tensor) and x._requires_grad else x for x in leaves]
+        positional, keywords = self._split(unflatten(structure, seen))
         return chosen(*positional, **keywords)
 
     def _no_gradient(self, ctx: Any, *grads: Any) -> Any:
@@ -116,24 +123,34 @@ class CustomOpDef:
 
         class Operator(Function):
             @staticmethod
-            def forward(*values: Any) -> Any:
-                return operator._run(*values)
+            def forward(structure: Structure, *leaves: Any) -> Any:
+                result = operator._run(*unflatten(structure, leaves))
+                parts: list[Any] = []
+                shape = flatten(result, parts)
+                return (shape, *parts)
 
             @staticmethod
             def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+                (structure, *leaves), (shape, *parts) = inputs, output
+                ctx.nested = structure, shape
+                ctx.needs_input_grad = unflatten(structure, ctx.needs_input_grad[1:])
                 if setup_context is None:
                     return
+                given, result = unflatten(structure, leaves), unflatten(shape, parts)
                 if operator._keywords:
-                    positional, keywords = operator._split(inputs)
-                    setup_context(ctx=ctx, inputs=positional, keyword_only_inputs=keywords, output=output)
+                    positional, keywords = operator._split(given)
+                    setup_context(ctx=ctx, inputs=positional, keyword_only_inputs=keywords, output=result)
                 else:
-                    setup_context(ctx=ctx, inputs=inputs, output=output)
+                    setup_context(ctx=ctx, inputs=given, output=result)
 
             @staticmethod
-            def backward(ctx: Any, *grads: Any) -> Any:
-                found = backward(ctx, *grads)
-                positional = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-                return (*positional, *(None for _ in operator._keywords))
+            def backward(ctx: Any, _: None, *grads: Any) -> Any:
+                structure, shape = ctx.nested
+                nested = unflatten(shape, grads)
+                found = backward(ctx, *(nested if isinstance(nested, tuple) else (nested,)))
+                several = isinstance(found, tuple) or (isinstance(found, list) and len(structure[2]) > 1)
+                positional = found if several else (found,)
+                return (None, *_leaves_of(structure, (*positional, *(None for _ in operator._keywords))))
 
         Operator.__name__ = self.__name__
         self._gradient = Operator
@@ -181,6 +198,16 @@ class Namespace:
         if found is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         return found
+
+
+def _leaves_of(structure: Structure, gradients: Any) -> Any:
+    """The gradients of all tensors in the arguments: one that is None for all in a list stands for each of them."""
+    for part, gradient in zip(structure[2], gradients, strict=False):
+        if type(part) is tuple:
+            yield from _leaves_of(part, (None,) * len(part[2]) if gradient is None else gradient)
+        else:
+            yield gradient
+    yield from gradients[len(structure[2]) :]
 
 
 def _same(function: Any) -> Any:

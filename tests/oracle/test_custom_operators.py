@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -158,4 +160,36 @@ def test_rules_for_many_examples() -> None:
         x = t.arange(6.0).reshape(2, 3)
         mapped = [t.vmap(lambda x: operator(x, scale=4.0) + 1, in_dims=d)(x).tolist() for d in (0, 1)]  # noqa: B023
         seen.append((mapped, told))
+    assert seen[0] == seen[1]
+
+
+def joined_and_split(t: Any) -> Any:
+    """Operators of lists of tensors, each of which is the other's gradient."""
+
+    def join(xs: Sequence[torch.Tensor], dim: int) -> torch.Tensor:
+        return t.from_numpy(np.concatenate([x.numpy() for x in xs], dim))
+
+    def split(x: torch.Tensor, size: int, dim: int) -> tuple[list[torch.Tensor], int]:
+        return [part.clone() for part in x.split(size, dim)], size
+
+    def keep_dim(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.dim, ctx.sizes = inputs[-1], inputs[0]
+
+    joined = t.library.custom_op("oracle::joined", join, mutates_args=())
+    parted = t.library.custom_op("oracle::parted", split, mutates_args=())
+    joined.register_autograd(
+        lambda ctx, g: (list(g.split([x.shape[ctx.dim] for x in ctx.sizes], ctx.dim)), None), setup_context=keep_dim
+    )
+    parted.register_autograd(lambda ctx, parts, _: (joined(parts, ctx.dim), None, None), setup_context=keep_dim)
+    return joined, parted
+
+
+def test_lists_of_tensors() -> None:
+    seen = []
+    for t in LIBRARIES:
+        joined, parted = joined_and_split(t)
+        x, y = t.ones(2, 3, requires_grad=True), t.ones(2, 1)
+        (first, second), size = parted(joined([x, y], 1), 2, 1)
+        (first * t.arange(4.0).reshape(2, 2)).sum().add(second.sum() * 7).backward()
+        seen.append((first.tolist(), second.tolist(), size, x.grad.tolist(), y.grad))
     assert seen[0] == seen[1]
