@@ -106,7 +106,7 @@ class Names:
         lines: dict[str, str] = {}
         if self._code is None:
             return lines
-        for access in accesses(self._code.__code__, None):
+        for access in accesses(self._code.__code__):
             for depth in range(len(access.attributes) + 1):
                 path = ".".join((access.name, *access.attributes[:depth]))
                 lines.setdefault(path, f"{self._code.__code__.co_filename}:{access.line}")

@@ -87,7 +87,7 @@ def walk(
 
 def _check_backward(tracer: Tracer, observer: Observer) -> LateReads | None:
     """Guards for what hooks and gradients of the user's own read; what they change would be changed only once."""
-    if not observer.lines:
+    if not observer.ran:
         return None
     journal = observer.journal
     if tracer.broken is not None:

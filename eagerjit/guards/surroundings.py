@@ -1,7 +1,7 @@
 """What a traced function read from its surroundings: found in the code that ran.
 
-While a function is traced, every line of the user's code that runs is noted. The instructions on these lines say which
-globals, closure cells and attributes were read; each becomes a guard of the compiled call.
+While a function is traced, every instruction of the user's code that runs is noted. They say which globals, closure
+cells and attributes were read; each becomes a guard of the compiled call.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _Inspection:
         self.changing = observed.journal.changing()
         self.known = {id(x): x for x in outside}
         self.pending: list[FunctionType] = []
-        self.scanned: dict[CodeType, set[int]] = {}
+        self.scanned: set[CodeType] = set()
         self.followed: set[tuple[int, tuple[str, ...], str]] = set()
         self.wrappers: set[int] = set()
 
@@ -134,12 +134,12 @@ class _Inspection:
                 continue
             held = lookup.own(kind, name)
             found = getattr(held, "__func__", held)
-            if isinstance(found, FunctionType) and found.__code__ in self.observed.lines:
+            if isinstance(found, FunctionType) and found.__code__ in self.observed.ran:
                 self.pending.append(found)
         self._drain()
-        for code, lines in self.observed.lines.items():
+        for code in self.observed.ran:
             if code not in self.scanned:
-                self._scan(code, lines)
+                self._scan(code)
         self._follow_locals()
         return self.out
 
@@ -153,11 +153,11 @@ class _Inspection:
             self.out.functions[id(current)] = current
             if code in self.scanned:
                 continue
-            if code in self.observed.lines:
+            if code in self.observed.ran:
                 closure = dict(zip(code.co_freevars, current.__closure__ or (), strict=False))
                 if closure and not self.observed.closures.get(code):
                     self.observed.closures[code] = [closure]
-                self._scan(code, self.observed.lines[code])
+                self._scan(code)
 
     def _held_by(self, function: FunctionType) -> list[FunctionType]:
         """The functions that one of the library's calls, as those of `vmap` and `grad` do."""
@@ -165,15 +165,20 @@ class _Inspection:
         self.wrappers.add(id(function))
         return [f for cell in cells if (f := unwrap(getattr(cell, "cell_contents", None))[0]) is not None]
 
-    def _scan(self, code: CodeType, lines: set[int]) -> None:
-        """Note what these lines read, for every set of cells that the code ran with."""
-        self.scanned[code] = lines
+    def _accesses(self, code: CodeType) -> list[Access]:
+        """What the instructions of some code that ran have read."""
+        return accesses(code, self.observed.ran[code], by_lines=not self.observed.readable)
+
+    def _scan(self, code: CodeType) -> None:
+        """Note what was read, for every set of cells that the code ran with."""
+        self.scanned.add(code)
         globals_ = self.observed.globals[code]
         closures = self.observed.closures.get(code, [{}])
         if not closures:
-            raise TraceBreak("it runs a closure whose variables cannot be seen", f"{code.co_filename}:{min(lines)}")
+            where = f"{code.co_filename}:{code.co_firstlineno}"
+            raise TraceBreak("it runs a closure whose variables cannot be seen", where)
         for cells in closures:
-            for access in accesses(code, lines):
+            for access in self._accesses(code):
                 root = _root(access, globals_, cells)
                 made_inside = access.kind == "free" and self.observed.journal.is_fresh(cells.get(access.name))
                 if root is _MISSING or access.name == "__class__" or made_inside:
@@ -200,8 +205,8 @@ class _Inspection:
         progress = True
         while progress:
             progress = False
-            for code, lines in list(self.scanned.items()):
-                for access in accesses(code, lines):
+            for code in list(self.scanned):
+                for access in self._accesses(code):
                     for value in self._local_values(code, access):
                         key = id(value), access.attributes, access.use
                         if key in self.followed or not (access.attributes and needs_guard(value, access.attributes[0])):
@@ -219,7 +224,7 @@ class _Inspection:
 
 
 def inspect_code(function: FunctionType | None, observed: Observer, outside: Sequence[Any] = ()) -> Surroundings:
-    """What the lines of a function that ran read, and those of what it called.
+    """What the instructions of a function that ran read, and those of what it called.
 
     `outside` are objects that the call got: attributes that are read of them count as surroundings.
     """

@@ -31,19 +31,20 @@ class Access:
     name: str
     attributes: tuple[str, ...]
     line: int
+    offset: int
     use: str = "read"
 
 
 @functools.lru_cache(maxsize=1024)
-def _instructions(code: CodeType) -> list[tuple[int, str, Any]]:
-    """(line, operation, operand) of every instruction."""
+def _instructions(code: CodeType) -> list[tuple[tuple[int, int], str, Any]]:
+    """((line, offset), operation, operand) of every instruction."""
     out = []
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
         position = instruction.positions.lineno if instruction.positions is not None else None
         line = position or line
         called = _ATTRIBUTES_TELL and instruction.opname == "LOAD_ATTR" and (instruction.arg or 0) & 1
-        out.append((line, "LOAD_METHOD" if called else instruction.opname, instruction.argval))
+        out.append(((line, instruction.offset), "LOAD_METHOD" if called else instruction.opname, instruction.argval))
     return out
 
 
@@ -53,16 +54,16 @@ def _chains(code: CodeType) -> list[Access]:
     current: Access | None = None
     start = 0
     all_ = _instructions(code)
-    for position, (line, name, operand) in enumerate(all_):
+    for position, (place, name, operand) in enumerate(all_):
         if name in ("LOAD_GLOBAL", "LOAD_NAME"):
-            current = Access("global", operand, (), line)
+            current = Access("global", operand, (), *place)
             found.append(current)
         elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
-            current = Access("free" if operand in code.co_freevars else "local", operand, (), line)
+            current = Access("free" if operand in code.co_freevars else "local", operand, (), *place)
             found.append(current)
         elif name.startswith(("LOAD_FAST", "STORE_FAST_LOAD_FAST")):
             # CPython 3.13 joins two such instructions: the second variable is on top of the stack.
-            current = Access("local", operand if isinstance(operand, str) else operand[-1], (), line)
+            current = Access("local", operand if isinstance(operand, str) else operand[-1], (), *place)
             found.append(current)
         elif name in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
             current.attributes = (*current.attributes, operand)
@@ -75,7 +76,7 @@ def _chains(code: CodeType) -> list[Access]:
     return found
 
 
-def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
+def _use(instructions: list[tuple[Any, str, Any]], start: int) -> str:
     """How the value is used that lies on top of the stack before the instruction at `start`."""
     above = 0
     for position in range(start, len(instructions)):
@@ -118,15 +119,15 @@ def _asks(name: str, operand: Any) -> bool:
     return truth or (name in ("PRECALL", "CALL") and operand == 1)
 
 
-def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
-    """The chains of names that code reads on these lines (all for None)."""
-    return [a for a in _chains(code) if lines is None or a.line in lines]
+def accesses(code: CodeType, ran: set[int] | None = None, by_lines: bool = False) -> list[Access]:
+    """The chains of names that code reads by instructions at these offsets, or on these lines (all for None)."""
+    return [a for a in _chains(code) if ran is None or (a.line if by_lines else a.offset) in ran]
 
 
 @functools.lru_cache(maxsize=1024)
 def _uses_of_results(code: CodeType) -> dict[int, str]:
     found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
-    steps = [(0, i.opname, i.argval) for i in found]
+    steps = [(None, i.opname, i.argval) for i in found]
     out: dict[int, str] = {}
     for position, made in enumerate(found[:-1]):
         after = found[position + 1]
@@ -142,7 +143,7 @@ def _uses_of_results(code: CodeType) -> dict[int, str]:
 @functools.lru_cache(maxsize=1024)
 def _chains_from(code: CodeType) -> dict[int, tuple[tuple[str, ...], str]]:
     found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
-    steps = [(0, i.opname, i.argval) for i in found]
+    steps = [(None, i.opname, i.argval) for i in found]
     out: dict[int, tuple[tuple[str, ...], str]] = {}
     for start, first in enumerate(found):
         if first.opname not in ("LOAD_ATTR", "LOAD_METHOD"):

@@ -1,4 +1,4 @@
-"""Watches user code while it is traced: which lines run, what they read, and what each instruction is about to do."""
+"""Watches user code while it is traced: which instructions run, what they read, and what each is about to do."""
 
 from __future__ import annotations
 
@@ -44,20 +44,19 @@ class Observer(Implicit, Imports):
     """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
 
     def __init__(self, tracer: Tracer, stored: set[str], varying: Varying) -> None:
-        self.lines: dict[CodeType, set[int]] = {}
+        self.ran: dict[CodeType, set[int]] = {}  # offsets of instructions; lines where instructions are not shown
         self.globals: dict[CodeType, dict[str, Any]] = {}
         self.locals: dict[tuple[CodeType, str], dict[int, Any]] = {}
         self.closures: dict[CodeType, list[dict[str, Any]]] = {}
         self.stored, self.varying, self.journal = stored, varying, Journal(tracer)
         self.calls, self.journal.world = Calls(self.journal), World(tracer, self.journal)
         self.journal.begin(varying)
-        self.methods: dict[type, dict[CodeType, tuple[type, str]]] = {}
+        self.methods, self._formatting = {}, set()
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
-        self._formatting: set[FrameType] = set()
         self._changing: dict[FrameType, int] = {}
-        self._readable, self._importing = frames.readable(), False
+        self.readable, self._importing = frames.readable(), False
 
     def __enter__(self) -> Observer:
         self._before = sys.gettrace()
@@ -78,22 +77,23 @@ class Observer(Implicit, Imports):
         if library or (code.co_filename == "<string>" and is_library_name(frame.f_globals.get("__name__", ""))):
             frame.f_trace_lines = False
             return None
-        if code not in self.lines:
-            self.lines[code] = {code.co_firstlineno}
+        if code not in self.ran:
+            self.ran[code] = set() if self.readable else {code.co_firstlineno}
             self.globals[code] = frame.f_globals
-            self._names[code] = frozenset(a.name for a in accesses(code, None) if a.kind != "global" and a.attributes)
+            self._names[code] = frozenset(a.name for a in accesses(code) if a.kind != "global" and a.attributes)
             self.stored |= stored_names(code)
             self.journal.catches |= catches(code)
         if code.co_freevars:
             self._note_cells(frame)
         self._note_method(frame)
         frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
-        frame.f_trace_opcodes = self._readable
+        frame.f_trace_opcodes = self.readable
         self._note(frame)
         return self._event
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
+            self.ran[frame.f_code].add(frame.f_lasti)
             if self._read is not None and self._read[0] is frame:
                 self._after_read(frame)
             if frame in self._making:
@@ -109,9 +109,9 @@ class Observer(Implicit, Imports):
             self.journal.refuse("it catches an error of what it changes", source(frame))
         if event == "exception" and argument[0] is TypeError and self.journal.tracer.formatted and self.journal.catches:
             self.journal.refuse("it catches an error that a text may have caused", source(frame))
-        if event == "line":
-            self.lines[frame.f_code].add(frame.f_lineno)
-            if not self._readable and may_change(frame.f_code, frame.f_lineno):
+        if event == "line" and not self.readable:
+            self.ran[frame.f_code].add(frame.f_lineno)
+            if may_change(frame.f_code, frame.f_lineno):
                 raise TraceBreak("it may change Python objects, which this interpreter does not show", source(frame))
         self._note(frame)
         return self._event

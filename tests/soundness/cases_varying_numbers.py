@@ -176,6 +176,26 @@ def numbers_in_globals_and_cells(jit):
     RATE = 0.5
 
 
+@case(versions=8)
+def numbers_read_where_a_line_decides(jit):
+    scale, n_small = 1.0, 0
+
+    @jit
+    def count(x):
+        nonlocal n_small
+        n_small, y = (n_small, x * 2) if x.sum() > 1 else (n_small + 1, x)
+        return y
+
+    chosen = jit(lambda x: x if x.sum() > 1 else x * scale)
+    attribute = jit(lambda x, settings: x if x.sum() > 1 else x * settings.rate)
+    settings = SimpleNamespace(rate=0.5)
+    for i in range(12):
+        x = torch.tensor([1.0 if i % 3 == 0 else -1.0, 0.5])
+        yield count(x), n_small, chosen(x), attribute(x, settings)
+        scale *= 0.9
+        settings.rate += 0.125
+
+
 @case
 def varying_numbers_and_gradients(jit):
     settings = SimpleNamespace(rate=1.0)
