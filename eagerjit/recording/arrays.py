@@ -295,11 +295,13 @@ class TracedNumber(_StandIn):
 
 def _exact(name: str, a: Any, b: Any) -> Any:
     """Arithmetic of NumPy's that compiled code does alike and without warnings of division; None for other operands."""
-    divided = name == "truediv" and type(b) in (int, float, SymbolicInt) and b != 0
-    if name not in ("add", "sub", "mul") and not divided:
+    if name not in ("add", "sub", "mul", "truediv"):
         return None
     numbers = [x.number if type(x) is TracedNumber and x.kind in (np.float64, np.int64) else x for x in (a, b)]
-    if all(type(x) in (int, float, SymbolicInt, TracedFloat) for x in numbers):
+    are_numbers = all(type(x) in (int, float, SymbolicInt, TracedFloat) for x in numbers)
+    if name == "truediv" and not ((are_numbers or type(b) in (int, float, SymbolicInt)) and numbers[1] != 0):
+        return None
+    if are_numbers:
         made = getattr(operator, name)(*numbers)
         kind = np.int64 if isinstance(made, int) else np.float64
         return TracedNumber(made, kind) if type(made) in (SymbolicInt, TracedFloat) else kind(made)
@@ -326,7 +328,7 @@ def _operators(name: str, ufunc: Any) -> None:
         )
 
     def reflected(self: Any, other: Any) -> Any:
-        found = _exact(name, other, self) if name != "truediv" else None
+        found = _exact(name, other, self)
         if found is not None:
             return found
         return self.__array_ufunc__(ufunc, "__call__", other, self) if isinstance(other, Tensor) else (
@@ -386,6 +388,11 @@ for _function in (operator.neg, operator.pos, operator.abs, operator.invert, ope
     _name = "invert" if _function is operator.invert else _function.__name__
     _method = functools.partialmethod(lambda self, function, *args: by_host(function, self, *args), _function)
     setattr(_StandIn, f"__{_name}__", _method)
+for _function in (operator.neg, operator.abs):
+    _general = getattr(_StandIn, f"__{_function.__name__}__")
+    setattr(TracedNumber, f"__{_function.__name__}__", lambda self, function=_function, general=_general: (
+        TracedNumber(function(self.number), np.float64) if self.kind is np.float64 else general(self)
+    ))
 TracedArray.__bool__ = lambda self: by_host(bool, self)  # type: ignore[attr-defined]
 for _name in ("__int__", "__float__", "__index__"):
     setattr(TracedArray, _name, _ended(_name))

@@ -12,20 +12,27 @@ import numpy as np
 
 from eagerjit.compiler import sizes
 from eagerjit.recording.arrays import TracedNumber
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number, to_float
 from eagerjit.recording.rounding import TESTS
 from eagerjit.state import state
 from eagerjit.watching.observation import TraceBreak, user_line
 
 _REDUCING = frozenset((np.mean, np.median, np.std, np.var, np.sum, np.max, np.min, np.prod))
-_ELEMENTWISE = frozenset(
-    (np.sqrt, np.exp, np.log, np.log10, np.log2, np.log1p, np.expm1, np.sin, np.cos, np.tanh, np.abs, np.square,
-     np.minimum, np.maximum, np.power)
+_OF_FLOATS = frozenset(
+    (np.sqrt, np.exp, np.log, np.log10, np.log2, np.log1p, np.expm1, np.sin, np.cos, np.tan, np.arcsin, np.arccos,
+     np.arctan, np.sinh, np.cosh, np.tanh)
 )  # fmt: skip
+"""Functions that take integers for floats."""
+
+_ELEMENTWISE = _OF_FLOATS | {
+    np.abs, np.square, np.minimum, np.maximum, np.power, np.floor, np.ceil, np.trunc, np.rint, np.sign, np.clip,
+    np.arctan2, np.hypot, np.float32,
+}  # fmt: skip
 _OF_INTEGERS: dict[Any, Any] = {
     np.minimum: sizes.minimum, np.maximum: sizes.maximum,
     np.clip: lambda x, low, high: sizes.minimum(sizes.maximum(x, low), high),
 }  # fmt: skip
+_TRACED = (SymbolicInt, TracedFloat)
 _TESTS: dict[Any, Any] = {np.isfinite: math.isfinite, np.isnan: math.isnan, np.isinf: math.isinf}
 
 
@@ -37,24 +44,32 @@ def instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
     if function in _REDUCING and len(args) == 1 and type(args[0]) in (list, tuple, deque):
         kinds = {type(_python(a)) for a in args[0]}
         known = TracedFloat in kinds and kinds <= {int, float, SymbolicInt, TracedFloat}
-        return (lambda values: _float64(_Named(function, True), values)) if known else None
+        return (lambda values: _made(_Named(function, True), values)) if known else None
     if function in _OF_INTEGERS and _are_integers(args) and len(args) == _OF_INTEGERS[function].__code__.co_argcount:
         return functools.partial(_int64, _OF_INTEGERS[function])
-    kinds = {type(_python(a)) for a in args}
     if TracedNumber in map(type, args) and host.takes((args, kwargs)):
         return None
-    if TracedFloat not in kinds or not kinds <= {float, TracedFloat}:
+    kinds = {type(_python(a)) for a in args}
+    if kinds.isdisjoint(_TRACED) or not all(type(_python(a)) in (float, *_TRACED) or _is_integer(a) for a in args):
+        return None
+    if function is np.float64 and len(args) == 1:
+        return lambda value: TracedNumber(to_float(_python(value)), np.float64)
+    if kinds.isdisjoint((float, TracedFloat)) and function not in _OF_FLOATS:
         return None
     if function in _TESTS and len(args) == 1:
         return lambda value: np.bool_(TESTS[_TESTS[function]](_python(value)))
-    return (lambda *values: _float64(_Named(function, False), values)) if function in _ELEMENTWISE else None
+    return (lambda *values: _made(_Named(function, False), values)) if function in _ELEMENTWISE else None
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether this is a Python integer that NumPy's default type holds."""
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _are_integers(values: tuple[Any, ...]) -> bool:
     """Whether these are integers of NumPy's default type, of which one is another one in every call."""
     plain = [v.number if type(v) is TracedNumber and v.kind is np.int64 else v for v in values]
-    known = all(type(v) is SymbolicInt or (type(v) is int and -(2**63) <= v < 2**63) for v in plain)
-    return known and SymbolicInt in map(type, plain)
+    return SymbolicInt in map(type, plain) and all(type(v) is SymbolicInt or _is_integer(v) for v in plain)
 
 
 def _int64(function: Callable[..., Any], *values: Any) -> Any:
@@ -68,7 +83,7 @@ def _python(value: Any) -> Any:
     return value.number if type(value) is TracedNumber and value.kind is np.float64 else value
 
 
-def _float64(function: Callable[..., float], numbers: Any) -> Any:
+def _made(function: _Named, numbers: Any) -> Any:
     before, journal = np.geterr(), getattr(state.tracer, "journal", None)
     assert journal is not None
     journal.checks.append(lambda: np.geterr() == before)
@@ -76,7 +91,8 @@ def _float64(function: Callable[..., float], numbers: Any) -> Any:
         made = python_number(function, *map(_python, numbers))
     except FloatingPointError as error:
         raise TraceBreak(f"NumPy warns: {error}", user_line()) from None
-    return TracedNumber(made, np.float64) if type(made) is TracedFloat else np.float64(made)
+    kind = np.float32 if function.function is np.float32 else np.float64
+    return TracedNumber(made, kind) if type(made) is TracedFloat else kind(made)
 
 
 class _Named:

@@ -41,7 +41,7 @@ class Derived(NamedTuple):
     names: tuple[str, ...]
 
 
-_LEAVES = (Tensor, *_NUMBERS, str, bytes, type(None), type, range, DType)
+_LEAVES = (Tensor, *_NUMBERS, np.number, str, bytes, type(None), type, range, DType)
 
 
 class Flattening:

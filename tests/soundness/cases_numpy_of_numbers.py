@@ -54,6 +54,36 @@ def numpy_calculates_with_numbers(jit):
     yield from compare(jit, lambda value, rate, n: (n != np.float64(9), n >= np.float64(9), np.float64(9) == n))
 
 
+@case(versions=20)
+def schedules_by_numpy(jit):
+    schedules = (
+        lambda n, rate: 2.0 / (1.0 + np.exp(-10 * (n / 10))) - 1,
+        lambda n, rate: 1.0 / (np.exp(n) + 1.0) + n / np.float64(rate - 0.3),
+        lambda n, rate: (-np.exp(n), abs(np.sin(n)), -(np.float64(rate) * 0.0)),
+        lambda n, rate: (np.clip(rate, 0.25, 1), np.power(0.9, n), np.power(rate, n), np.minimum(1, rate)),
+        lambda n, rate: (np.floor(rate * 3), np.ceil(n / 3), np.sign(rate - 0.5), np.rint(rate * 4), np.tan(n)),
+        lambda n, rate: (np.float32(rate), np.float32(n / 3), np.float64(n), np.float64(rate), np.hypot(n, rate)),
+    )
+    for schedule in schedules:
+        f = jit(lambda x, n, rate, schedule=schedule: (schedule(n, rate), x * n))
+        for n, rate in ((3, 0.25), (5, 0.75), (0, 0.5), (-2, 1.25), (7, -0.0), (8, 0.125), (9, 2.0**20)):
+            yield f(torch.ones(2), n, rate)
+
+
+@case(versions=3)
+def numbers_of_numpy_made_inside(jit):
+    f = jit(lambda x: (np.float32(0.5), [np.int64(3), np.int32(x.shape[0])], {"half": np.float16(0.1)}, x * np.int8(2)))
+    for n in (2, 3, 4):
+        yield f(torch.ones(n))
+
+
+@case(outcome=FELL_BACK)
+def numpy_warns_of_schedules(jit):
+    f = jit(lambda x, n: x / (np.exp(n) - 1.0))
+    for n in (1, 0, 2, 2000):
+        yield f(torch.ones(2), n)
+
+
 @case(outcome=FELL_BACK)
 def numpy_is_given_what_clocks_say(jit):
     @jit
