@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ def tensor(
     if isinstance(data, Tensor):
         copied = (data.detach() if device is None else data.detach().cpu()).clone()
         return finish(copied if dtype is None else copied.to(dtype), requires_grad)
+    if state.tracer is not None and type(data) is deque:
+        data = list(data)
     if state.tracer is not None and _is_traced(data):
         return _stacked(data, dtype or inferred_dtype(data), sizes_of_data(data), 0)
     if isinstance(data, (str, bytes)):

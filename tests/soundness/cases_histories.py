@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 
 import eagerjit as torch
 from tests.soundness.framework import FELL_BACK, attempt, case
@@ -282,3 +283,24 @@ def the_last_item_of_lists_that_others_fill(jit):
     histories[0].append(1.0)
     f(ones(2))
     yield histories
+
+
+@case(versions=5)
+def a_tensor_of_a_deque(jit):
+    window, rewards = deque([1.0, 2.0], maxlen=3), [0.1, 0.2, 0.3]
+
+    @jit
+    def f(x):
+        returns, total = deque(), 0.0
+        for reward in rewards[::-1]:
+            total = reward + 0.9 * total
+            returns.appendleft(total)
+        return x * torch.tensor(returns), torch.tensor(window), torch.as_tensor(window) * x.sum()
+
+    for i in range(7):
+        yield f(torch.ones(3))
+        rewards[i % 3] += 0.5
+        if i == 3:
+            window[0] = 5.0
+        if i == 4:
+            window.append(7.0)
