@@ -259,6 +259,17 @@ def test_whole_modules() -> None:
     assert ej.equal(again(ej.from_numpy(x)), found(ej.from_numpy(x))) and not again.training
 
 
+def test_jitted_modules() -> None:
+    inner = ej.jit(ej.nn.Linear(2, 2), fullgraph=True)
+    for model in (inner, ej.nn.Sequential(inner, ej.nn.ReLU())):
+        again = round_trip(model, weights_only=False)
+        assert ej.equal(again(ej.ones(1, 2)), model(ej.ones(1, 2)))
+        compiled = again if model is inner else again[0]
+        assert compiled.cache_info().compiles == 1 and compiled.options.fullgraph
+        with pytest.raises(LoadError, match=r"asks for"):
+            round_trip(model)
+
+
 class Record:
     """A class of a program."""
 

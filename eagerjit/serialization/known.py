@@ -186,9 +186,11 @@ class Known:
             if found is not None:
                 return found
         if self.classes:
+            from eagerjit.nn.jitted import jit_module
+
             known = _imported(module, name)
             if known is not None:
-                if isinstance(known, type):
+                if isinstance(known, type) or known is jit_module:
                     self.callable.add(id(known))
                 return known
         raise LoadError(
@@ -214,7 +216,8 @@ def _imported(module: str, name: str) -> Any:
     except AttributeError:
         return None
     from eagerjit import nn, optim
+    from eagerjit.nn.jitted import Options, jit_module
 
     if isinstance(found, type):
-        return found if issubclass(found, (nn.Module, optim.Optimizer, Tensor, *_DATA_CLASSES)) else None
-    return found if getattr(nn.functional, name, None) is found else None
+        return found if issubclass(found, (nn.Module, optim.Optimizer, Tensor, Options, *_DATA_CLASSES)) else None
+    return found if found is jit_module or getattr(nn.functional, name, None) is found else None
