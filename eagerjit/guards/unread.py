@@ -6,6 +6,7 @@ code only the program can read, and that is watched.
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from eagerjit.recording.varying import Varying
 
 _CHANGES = object()
+_PACKAGE = "eagerjit.nn"
+_FLAGS = {"LOAD_ATTR": 0, "LOAD_METHOD": 0} if sys.version_info < (3, 12) else {"LOAD_ATTR": 1, "LOAD_SUPER_ATTR": 2}
+_READING = {dis.opmap[name]: n_bits for name, n_bits in _FLAGS.items()}
+"""What reads attributes, and how many bits of its operand are flags."""
 
 
 def unread(owners: Iterable[Any], journal: Journal, varying: Varying) -> set[tuple[int, str]]:
@@ -34,7 +39,7 @@ def unread(owners: Iterable[Any], journal: Journal, varying: Varying) -> set[tup
 
 
 def is_in_library(name: str) -> bool:
-    """Whether code about Modules has a name in it, so that it may read attributes that are called so."""
+    """Whether code about Modules reads attributes of a name, or has it as a text, so that it may read them."""
     return name in _names_in_library(len(sys.modules))
 
 
@@ -51,19 +56,24 @@ def _varies(varying: Varying, slot: tuple[int, str], value: Any) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _names_in_library(n_modules: int) -> set[str]:
-    """The names and texts in the code about Modules that is loaded, when so many modules are."""
+    """The attributes and texts in the code about Modules that is loaded, when so many modules are."""
     found = set[str]()
-    for name, module in list(sys.modules.items()):
-        for value in list(vars(module).values()) if name.startswith("eagerjit.nn") else ():
+    for module, namespace in list(sys.modules.items()):
+        for value in list(vars(namespace).values()) if module.startswith(_PACKAGE) else ():
             for function in vars(value).values() if isinstance(value, type) else (value,):
                 function = getattr(function, "__func__", getattr(function, "fget", function))
-                if isinstance(function, FunctionType):
+                if isinstance(function, FunctionType) and function.__module__.startswith(_PACKAGE):
                     found.update(_names_in(function.__code__))
     return found
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+    higher = 0  # what EXTENDED_ARG adds to the next operand
+    for operation, lowest in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        operand = higher << 8 | lowest
+        higher = operand if operation == dis.EXTENDED_ARG else 0
+        if operation in _READING:
+            yield code.co_names[operand >> _READING[operation]]
     for value in code.co_consts:
         if isinstance(value, CodeType):
             yield from _names_in(value)

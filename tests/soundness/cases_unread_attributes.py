@@ -49,6 +49,18 @@ def counts_kept_in_a_model(jit):
 
 
 @case(versions=3)
+def counts_whose_names_the_library_uses_for_other_things(jit):
+    model = Counted()
+
+    def change(model, i):
+        model.value = model.iter = model.c = i
+        model.state = f"call {i}"
+
+    change(model, 0)
+    yield from calls(jit(lambda x: model(x)), model, change=change)
+
+
+@case(versions=3)
 def counts_kept_in_a_model_that_learns(jit):
     model = Counted()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
