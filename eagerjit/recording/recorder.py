@@ -57,7 +57,7 @@ from eagerjit.runtime.records import record
 from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.observation import TraceBreak
+from eagerjit.watching.observation import TraceBreak, is_internal
 from eagerjit.watching.observer import Observer
 from eagerjit.watching.slots import Slot
 
@@ -137,6 +137,8 @@ class Recording:
     def where(self) -> str:
         """The line where the function begins."""
         code, _ = unwrap(self.function)
+        while code is not None and is_internal(code.__code__) and hasattr(code, "__wrapped__"):
+            code, _ = unwrap(code.__wrapped__)  # as `no_grad()` does
         return self.name if code is None else f"{code.__code__.co_filename}:{code.__code__.co_firstlineno}"
 
     def _traced(

@@ -14,8 +14,9 @@ def a_way_for_each_text(text: str, x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def test_calls_that_fit_no_version_run_eagerly_after_many() -> None:
-    jitted = torch.jit(a_way_for_each_text)
+@pytest.mark.parametrize("decorated", [lambda function: function, torch.no_grad()])
+def test_calls_that_fit_no_version_run_eagerly_after_many(decorated) -> None:  # type: ignore[no-untyped-def]
+    jitted = torch.jit(decorated(a_way_for_each_text))
     x = torch.ones(2)
     texts = [f"{n:b}" for n in range(600)]
     with pytest.warns(JitWarning, match=r"test_ever_new_ways.py:\d+: \d+ versions were compiled, and most calls"):
