@@ -242,6 +242,24 @@ def test_counts_and_reasons_of_recompiles() -> None:
     assert scaled.cache_info().compiles == 5
 
 
+def test_reasons_name_the_random_state() -> None:
+    class Noisy(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.noise = torch.nn.Parameter(torch.ones(2)), True
+
+        def loss(self, x: Any) -> Any:
+            return (self.weight * x + (torch.randn(2) if self.noise else 0)).sum()
+
+    model = Noisy()
+    model.loss = jit(model.loss)  # type: ignore[method-assign]
+    model.loss(torch.ones(2))
+    model.noise = False
+    model.loss(torch.ones(2))
+    (reason,) = model.loss.cache_info().reasons
+    assert str(reason).startswith("the random state was i64[2]")
+
+
 class Averaging(torch.optim.Optimizer):
     """An optimizer as programs write them."""
 

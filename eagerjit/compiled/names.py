@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler.signature import Fresh, Load, ObjectGuard
 from eagerjit.compiler.text import node_names
+from eagerjit.generator import default_streams
 from eagerjit.guards.surroundings import accesses, unwrap
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
@@ -42,6 +43,7 @@ class Names:
                 zip(map(id, self._code.__closure__ or ()), self._code.__code__.co_freevars, strict=True)
             )
         self._paths = _paths_from(self._roots(owner, trace, objects))
+        self._paths |= {id(stream.state): ("the random state", False) for stream in default_streams()}
 
     def leaves(self, structure: Any, trace: Trace, objects: Sequence[Any]) -> dict[int, tuple[str, str]]:
         """The name of each leaf of a version, and the line of the function that reads it where it is no argument."""
@@ -165,7 +167,7 @@ def _paths_from(roots: Iterator[tuple[str, Any]]) -> dict[int, tuple[str, bool]]
     keyed: list[tuple[str, dict[Any, Any]]] = []
     while waiting and len(paths) < MOST_VISITED:
         name, value, is_attribute = waiting.popleft()
-        if id(value) not in paths and not issubclass(type(value), PLAIN):
+        if id(value) not in paths and not issubclass(type(value), PLAIN) and not _is_of_compiler(type(value)):
             paths[id(value)] = name, is_attribute
             waiting.extend(_members(name, value, is_attribute))
             if issubclass(type(value), dict):
@@ -174,6 +176,11 @@ def _paths_from(roots: Iterator[tuple[str, Any]]) -> dict[int, tuple[str, bool]]
             waiting.extend(member for table in keyed for member in _by_objects(*table, paths))
             keyed = []
     return paths
+
+
+def _is_of_compiler(kind: type) -> bool:
+    """Whether objects of a class belong to compiled versions, which a compiled function among the objects holds."""
+    return str(kind.__module__).startswith(("eagerjit.compiled.", "eagerjit.recording."))
 
 
 def _by_objects(
