@@ -171,6 +171,8 @@ class Adam(Optimizer):
         validated("epsilon value", eps)
         validated_betas(betas)
         validated("weight_decay value", weight_decay)
+        if not any(all(isinstance(beta, kind) for beta in betas[:2]) for kind in (float, Tensor)):
+            raise ValueError("betas must be either both floats or both Tensors")
         if foreach and not capturable and isinstance(lr, Tensor):
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         for index, beta in enumerate(betas):

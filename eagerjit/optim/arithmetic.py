@@ -42,6 +42,12 @@ def real(value: Any) -> Any:
     return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
 
 
+def refuse_capturable(present: list[tuple[Tensor, Tensor]]) -> None:
+    """Refuse steps for graphs of a GPU where parameters are elsewhere."""
+    if any(parameter.device.type == "cpu" for parameter, _ in present):
+        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: ['cuda'].")
+
+
 def refuse_differentiable(present: list[tuple[Tensor, Tensor]]) -> None:
     """Refuse steps that gradients should flow through: updates are written, as they are without gradients."""
     if any(parameter.requires_grad for parameter, _ in present):

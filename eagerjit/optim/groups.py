@@ -129,21 +129,18 @@ def pair(group: Group, key: str) -> tuple[float, float]:
 
 
 def validated(name: str, value: Any, low: float = 0.0) -> None:
-    """Refuse negative options, and tensors of several elements."""
-    if isinstance(value, Tensor):
-        if value.numel() != 1:
-            raise ValueError(f"Tensor {'lr' if name == 'learning rate' else name} must be 1-element")
-    elif not low <= value:
+    """Refuse options that are negative or NaN, and learning rates of several elements."""
+    if name == "learning rate" and isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not low <= value:
         raise ValueError(f"Invalid {name}: {value}")
 
 
 def validated_betas(betas: Any) -> None:
-    """Refuse shares outside of [0, 1), and a float beside a tensor."""
-    if len({isinstance(beta, Tensor) for beta in betas}) > 1:
-        raise ValueError("betas must be either both floats or both Tensors")
-    for index, beta in enumerate(betas):
-        if not isinstance(beta, Tensor) and not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+    """Refuse shares outside of [0, 1)."""
+    for index in (0, 1):
+        if not 0.0 <= betas[index] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
 def validated_ways(fused: Any, foreach: Any, differentiable: bool) -> None:

@@ -14,7 +14,7 @@ from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.guards.epochs import States, Table, noted
 from eagerjit.optim import again
-from eagerjit.optim.arithmetic import real, refuse_differentiable
+from eagerjit.optim.arithmetic import real, refuse_capturable, refuse_differentiable
 from eagerjit.optim.groups import Group, checked_group, has_names, is_pair
 from eagerjit.optim.hooks import (
     common,
@@ -122,6 +122,8 @@ class Optimizer:
                 if present:
                     if group.get("differentiable"):
                         refuse_differentiable(present)
+                    if group.get("capturable"):
+                        refuse_capturable(present)
                     self._prepare(group, [p for p, _ in present], [p for p, g in with_grad if g is None])
                     self._update_alike(group, present)
         if thread.tracer is not None and not self._is_made():

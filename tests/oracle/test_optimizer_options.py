@@ -185,6 +185,14 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "a rate that is a tensor": lambda o, p: o.Adam([p], lr=p.detach().mean(), foreach=True),
     "several rates of Muon": lambda o, p: o.Muon([p], lr=p.detach()),
     "mixed betas": lambda o, p: o.Adam([p], betas=(p.detach().sum(), 0.9)),
+    "betas that are ints": lambda o, p: o.Adam([p], betas=(0, 0.9)),
+    "one beta": lambda o, p: o.Adamax([p], betas=(0.9,)),
+    "several epsilons": lambda o, p: o.RMSprop([p], eps=p.detach()),
+    "an epsilon that is not a number": lambda o, p: o.Adam([p], eps=float("nan")),
+    **{
+        f"graphs of a CPU: {name}": lambda o, p, name=name: getattr(o, name)([p], capturable=True).step()
+        for name in "Adam AdamW RMSprop Adadelta Adamax NAdam RAdam ASGD Rprop".split()
+    },
     "start of sums": lambda o, p: o.Adagrad([p], initial_accumulator_value=-1),
     "epsilon of Adagrad": lambda o, p: o.Adagrad([p], eps=-1.0),
     "steps of Muon": lambda o, p: o.Muon([p], ns_steps=100).step(),
