@@ -87,9 +87,16 @@ def write_out(name: str, result: Any, out: Any, exactly: bool = False, filled: b
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}(): argument 'out' must be tuple of {len(result)} Tensors")
-        exactly = exactly or name in ("max", "min")
-        written = [write_out(name, r, o, exactly) for r, o in zip(result, out, strict=True)]
+        for each, one in zip(result, out, strict=True):
+            _check_out(name, each, one, True)  # all before the first is written
+        written = [_written(each, one, filled) for each, one in zip(result, out, strict=True)]
         return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
+    _check_out(name, result, out, exactly)
+    return _written(result, out, filled)
+
+
+def _check_out(name: str, result: Any, out: Any, exactly: bool) -> None:
+    """Refuse what a result cannot be written into."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if mode.grad_mode() and (result._requires_grad or out._requires_grad):
@@ -99,6 +106,10 @@ def write_out(name: str, result: Any, out: Any, exactly: bool = False, filled: b
         )
     check_together(result, out)
     _check_dtype(name, result.dtype, out.dtype, exactly or name in _EXACT)
+
+
+def _written(result: Any, out: Any, filled: bool) -> Any:
+    """Where a result is written, in its shape."""
     if out.shape != result.shape:
         if out.numel() and not filled:
             _warn_of_resizing(out, result)
@@ -125,5 +136,5 @@ def _warn_of_resizing(out: Tensor, result: Tensor) -> None:
         f"the required output shape {list(result.shape)}. This behavior is deprecated, and in a future release outputs "
         "will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, "
         "inplace, to zero elements with t.resize_(0).",
-        stacklevel=4,
+        stacklevel=5,
     )

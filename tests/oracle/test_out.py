@@ -90,3 +90,27 @@ def test_averages_are_rounded_to_what_is_written(name, source, target):
         return getattr(m, name)(m.tensor([2.0, 2.0, 3.0], dtype=getattr(m, source)), 0, out=out).item()
 
     assert written(eagerjit) == written(torch)
+
+
+ONE_OF_TWO = {
+    "max": lambda t, x, out: t.max(x, 1, out=out),
+    "sort": lambda t, x, out: t.sort(x, out=out),
+    "topk": lambda t, x, out: t.topk(x, 2, 1, out=out),
+    "kthvalue": lambda t, x, out: t.kthvalue(x, 1, 1, out=out),
+    "median": lambda t, x, out: t.median(x, 1, out=out),
+    "mode": lambda t, x, out: t.mode(x, 1, out=out),
+    "cummax": lambda t, x, out: t.cummax(x, 1, out=out),
+}
+
+
+@pytest.mark.parametrize("second", ["ones", None, "zz"])
+@pytest.mark.parametrize("name", ONE_OF_TWO)
+def test_nothing_is_written_where_one_of_several_is_refused(name, second):
+    kinds = []
+    for t in (torch, eagerjit):
+        first = t.full((2, 3), 7.0)
+        with pytest.raises((RuntimeError, TypeError)) as refused:
+            ONE_OF_TWO[name](t, t.arange(6.0).reshape(2, 3), (first, t.ones(2, 3) if second == "ones" else second))
+        kinds.append(refused.type)
+    assert kinds[0] is kinds[1]
+    assert first.tolist() == [[7.0] * 3] * 2
