@@ -34,6 +34,7 @@ from eagerjit.state import Defaults as _Defaults
 from eagerjit.tensors import creation, from_data, methods, places
 from eagerjit.tensors.making import strided
 from eagerjit.tensors.mistakes import explained_functions as _explained_functions
+from eagerjit.tensors.mistakes import only_tensor as _only_tensor
 from eagerjit.tensors.promotion import can_cast as _can_cast
 from eagerjit.tensors.promotion import promote_types as _promote_types
 from eagerjit.tensors.promotion import result_type
@@ -215,6 +216,7 @@ def numel(input: Tensor) -> Any:
 
 def is_floating_point(input: Tensor) -> Any:
     """Whether a tensor's elements are real numbers."""
+    _only_tensor("is_floating_point", input)
     return input.dtype.is_floating_point
 
 

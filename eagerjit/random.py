@@ -132,7 +132,7 @@ _randint_op = Op("randint", _randint, None, ("low", "high"), differentiable=Fals
 
 def _floating(name: str, dtype: DType | None) -> DType:
     dtype = dtype or Defaults.dtype
-    if not dtype.is_floating_point:
+    if not dtype.is_floating_point or dtype in dtypes.FLOAT8:
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
     return dtype
 

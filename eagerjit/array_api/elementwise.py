@@ -21,6 +21,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+_OF_TENSORS = frozenset(
+    "atan2 copysign equal greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor "
+    "maximum minimum nextafter not_equal".split()
+)
+"""Functions that take no numbers in PyTorch, at least not first."""
+
+
 def _unary(name: str, doc: str, compute: Callable[[Tensor], Tensor] | None = None) -> Callable[[Tensor], Tensor]:
     """A function of one tensor: eagerjit's of that name, or another."""
     compute = compute or getattr(eagerjit, name)
@@ -38,7 +45,10 @@ def _binary(name: str, doc: str, compute: Callable[[Any, Any], Tensor] | None = 
     compute = compute or getattr(eagerjit, name)
 
     def function(x1: Any, x2: Any, /) -> Tensor:
-        return compute(*common(name, x1, x2))
+        operands = common(name, x1, x2)
+        if name in _OF_TENSORS:
+            operands = tuple(x if isinstance(x, Tensor) else _tensor(x, *operands) for x in operands)
+        return compute(*operands)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -73,10 +83,6 @@ def _expm1(x: Tensor) -> Tensor:
     power, a, half = eagerjit.exp(x), x.real, eagerjit.sin(x.imag / 2)
     near = eagerjit.expm1(a) * eagerjit.cos(x.imag) - 2 * half * half
     return eagerjit.complex(eagerjit.where(eagerjit.isfinite(x), near, power.real - 1), power.imag)
-
-
-def _nextafter(x1: Any, x2: Any) -> Tensor:
-    return eagerjit.nextafter(*(x if isinstance(x, Tensor) else _tensor(x, x1, x2) for x in (x1, x2)))
 
 
 def _tensor(number: Any, *operands: Any) -> Tensor:
@@ -159,7 +165,7 @@ logical_xor = _binary("logical_xor", "Whether one is true and not the other.")
 maximum = _binary("maximum", "The larger one; NaN if either is.")
 minimum = _binary("minimum", "The smaller one; NaN if either is.")
 multiply = _binary("multiply", "x1 * x2.")
-nextafter = _binary("nextafter", "The next number after x1 towards x2.", _nextafter)
+nextafter = _binary("nextafter", "The next number after x1 towards x2.")
 not_equal = _binary("not_equal", "Whether x1 != x2.", eagerjit.ne)
 pow = _binary("pow", "x1 to the power of x2.", _pow)
 remainder = _binary("remainder", "What floor division leaves, with the sign of x2.", _remainder)

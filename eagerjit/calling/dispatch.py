@@ -12,20 +12,18 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from eagerjit.autograd.formal import Formal
 from eagerjit.autograd.node import GradNode, arguments_read, noted, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.reads import without_false_histories
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
-from eagerjit.calling.arguments import class_of, constant, refusal, settled
+from eagerjit.calling.arguments import class_of, constant, refusal
 from eagerjit.calling.casts import CASTS
+from eagerjit.calling.kinds import Kind, are_operands, kinds_of, taken
 from eagerjit.calling.public import ARGUMENT_NAMES, own_memory
 from eagerjit.compiled.compilation import finish
 from eagerjit.compiled.evaluated import EVALUATED, computed, evaluate, has_complex, with_tensors, without_memory
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -45,7 +43,6 @@ from eagerjit.watching.values_asked import ValueAsked, values_refused
 if TYPE_CHECKING:
     from eagerjit.calling.gradients import OpGradient
 
-_OPERANDS = (Tensor, bool, int, float, complex, SymbolicInt, TracedFloat, np.generic)
 OPS: dict[str, Op] = {}
 """Every public op by name."""
 
@@ -69,6 +66,7 @@ class Op:
     body            (*arguments) -> Tensor or tuple of Tensors, over primitives and other ops
     rules           per parameter a gradient rule (g, out, *arguments) -> Tensor, or None for no gradient; without rules
                     the gradient is derived by differentiating the body
+    kinds           what parameters take, of those where that is one of a few kinds
     numbers         parameters whose Python numbers are run-time inputs rather than constants
     shapes          parameters that are tuples of sizes, which are run-time inputs too
     symbolic        whether its programs serve all sizes, or those of the call they were compiled for
@@ -94,6 +92,7 @@ class Op:
     formal: Formal | None = None
     on_host = ""
     facts: OpFacts | None = None
+    kinds: tuple[Kind, ...] = ()
 
     def __init__(
         self,
@@ -111,6 +110,7 @@ class Op:
         self.parameters, self.defaults, self.required = given.names, given.defaults, len(given.required)
         self.numbers = frozenset(self.parameters.index(n) for n in numbers)
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
+        self.kinds = kinds_of(body, self.parameters)
         self.programs: dict[Any, Any] = {}
         self.gradients: dict[Any, OpGradient] = {}
         self.entries: list[OpCall] = []
@@ -129,7 +129,7 @@ class Op:
         return self.entry(self._operate, reflected)
 
     def _operate(self, *args: Any) -> Any:
-        return self.slow(*args) if all(isinstance(a, _OPERANDS) for a in args) else NotImplemented
+        return self.slow(*args) if are_operands(args) else NotImplemented
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -163,7 +163,7 @@ class Op:
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
         write = taken_out(self.name, args, kwargs) if kwargs else None
-        arguments = tuple(map(settled, self.bind(args, kwargs)))
+        arguments = taken(self, self.bind(args, kwargs))
         if self.fitting is not None:
             self.fitting(arguments)
         op = _complex_form(self) if has_complex(arguments) else self

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from eagerjit.runtime import mode
 from eagerjit.tensors.outputs import taken_out
@@ -39,11 +39,10 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as users call it.
 
     It takes `out=`, and NumPy's names of arguments beside PyTorch's. Raises TypeError where what the annotations say
-    is a Tensor is something else.
+    is a Tensor or a bool is something else.
     """
-    code = inspect.unwrap(function).__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    tensors = [(i, n) for i, n in enumerate(names) if function.__annotations__.get(n) == "Tensor"]
+    names = parameter_names(function)
+    kinds = typed(function, names)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -51,13 +50,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs:
             write = taken_out(call.__name__, args, kwargs)
             kwargs = {known_name(key, names): value for key, value in kwargs.items()}
-        for position, name in tensors:
-            argument = args[position] if position < len(args) else kwargs.get(name)
-            if not isinstance(argument, Tensor) and (position < len(args) or name in kwargs):
-                raise TypeError(
-                    f"{call.__name__}(): argument '{name}' (position {position + 1}) must be Tensor, "
-                    f"not {type(argument).__name__}"
-                )
+        refuse_others(call.__name__, kinds, args, kwargs)
         result = function(*args, **kwargs)
         return result if write is None else write(result)
 
@@ -65,9 +58,46 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The parameters that a function written in Python has by name, or the one that it wraps."""
+    code = inspect.unwrap(function).__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+class Typed(NamedTuple):
+    """A parameter whose arguments are of certain types alone."""
+
+    position: int
+    name: str
+    types: tuple[type, ...]
+
+
+_TYPES = {"Tensor": (Tensor,), "Tensor | None": (Tensor, type(None)), "bool": (bool,)}
+
+
+def typed(function: Callable[..., Any], names: Sequence[str]) -> list[Typed]:
+    """What a function's annotations say of its parameters, where that leaves no doubt."""
+    found = [(i, name, _TYPES.get(function.__annotations__.get(name, ""))) for i, name in enumerate(names)]
+    return [Typed(i, name, types) for i, name, types in found if types]
+
+
+def refuse_others(called: str, kinds: list[Typed], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise TypeError for an argument of another type."""
+    for position, name, types in kinds:
+        if position < len(args):
+            argument = args[position]
+        elif name in kwargs:
+            argument = kwargs[name]
+        else:
+            continue
+        if not isinstance(argument, types):
+            place = f"argument '{name}' (position {position + 1})"
+            raise TypeError(f"{called}(): {place} must be {types[0].__name__}, not {type(argument).__name__}")
+
+
 def by_any_name(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that takes NumPy's names of arguments beside PyTorch's."""
-    names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    names = parameter_names(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

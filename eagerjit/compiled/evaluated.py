@@ -23,7 +23,7 @@ from eagerjit.tensors.placement import gpu, host_array, named, put, store
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor, new_tensor, storage_of
 from eagerjit.watching.observation import TraceBreak
-from eagerjit.watching.values_asked import ValueAsked
+from eagerjit.watching.values_asked import ValueAsked, values_refused
 
 if TYPE_CHECKING:
     from eagerjit.calling.dispatch import Op
@@ -73,7 +73,7 @@ def _recorded(op: Op, arguments: tuple[Any, ...]) -> _Recorded:
     tracer.values_only = tracer.evaluated = True
     tracer.source = op.name
     given: dict[int, Tensor] = {}
-    with tracer:
+    with values_refused(op.name, arguments), tracer:
         before = mode.set_grad_mode(False)
         try:
             result = op.body(*[_stand_in(tracer, a, given) for a in arguments])

@@ -10,6 +10,7 @@ from eagerjit.nn.global_hooks import hooks_of
 from eagerjit.nn.taps import Taps
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.mistakes import not_tensors
 
 _SHARED = Defaults.module_hooks
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
@@ -28,7 +29,11 @@ class Calls:
             return self._hooked(args, kwargs)
         if _SHARED:
             return self._hooked(args, kwargs)
-        return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
+        try:
+            return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
+        except AttributeError:
+            not_tensors(type(self).forward, type(self).__name__, args, kwargs)
+            raise
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """From here on calls of this module are compiled; arguments are those of `eagerjit.compile`."""

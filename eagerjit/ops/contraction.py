@@ -9,6 +9,7 @@ from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import public
 from eagerjit.ops import views
 from eagerjit.state import state
+from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.tensor import Tensor
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
@@ -43,6 +44,7 @@ def _few(equation: str, first: Tensor, second: Tensor | None = None, third: Tens
 
 def _contraction(equation: str, tensors: Any) -> Tensor:
     """Sums of products by index letters."""
+    only_tensors(tensors)
     inputs, output = _parsed(equation, tensors)
     current, letters = _single(tensors[0], inputs[0])
     for number in range(1, len(tensors)):

@@ -6,7 +6,6 @@ which is also the transposed convolution, and the weight's gradient from output 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
+from eagerjit.tensors.fitting import whole, wholes
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.moving import contiguous
 from eagerjit.tensors.promotion import result_type
@@ -184,15 +184,15 @@ RULES[primitives.convolution_weight] = _rules(convolution_weight)
 def numbers(name: str, value: Any, rank: int) -> Numbers:
     """One int per spatial dimension from one for all, or from one each. Raises RuntimeError for other counts."""
     if not isinstance(value, (tuple, list)):
-        return (operator.index(value),) * rank
+        return (whole(value),) * rank
     if len(value) == 1:
-        return (operator.index(value[0]),) * rank
+        return wholes(value) * rank
     if len(value) != rank:
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {rank} values to match the convolution "
             f"dimensions, but got {name}={list(value)}"
         )
-    return tuple(map(operator.index, value))
+    return wholes(value)
 
 
 def _check(
@@ -255,7 +255,7 @@ def _forward(
     name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any,
     groups: int,
 ) -> Plan:  # fmt: skip
-    groups = operator.index(groups)
+    groups = whole(groups)
     steps, spread = numbers("stride", stride, rank), numbers("dilation", dilation, rank)
     text = padding if isinstance(padding, str) else ""
     if text not in ("", "same", "valid"):
@@ -307,7 +307,7 @@ def _transposed(
     name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
     output_padding: Any, groups: int, dilation: Any,
 ) -> Tensor:  # fmt: skip
-    groups = operator.index(groups)
+    groups = whole(groups)
     steps, zeros = numbers("stride", stride, rank), numbers("padding", padding, rank)
     spread, extra = numbers("dilation", dilation, rank), numbers("output_padding", output_padding, rank)
     options = {"stride": steps, "padding": zeros, "dilation": spread, "output_padding": extra}

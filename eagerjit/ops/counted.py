@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from eagerjit.calling.dispatch import Op, emit
@@ -16,6 +15,7 @@ from eagerjit.ops.views import dimension
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange
+from eagerjit.tensors.fitting import whole
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Tensor
 
@@ -47,7 +47,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 @public
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Positions of the first `size` elements that are not zero, then rows of `fill_value`: int64 (size, dimensions)."""
-    size = operator.index(size)
+    size = whole(size)
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     if input.ndim == 0 or not size:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
@@ -10,6 +9,7 @@ from eagerjit.calling.public import public
 from eagerjit.ops import padding, views
 from eagerjit.ops.shaping import atleast_2d
 from eagerjit.tensors.creation import arange
+from eagerjit.tensors.fitting import whole
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
@@ -58,7 +58,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     if input.shape[-1] + abs(offset) == 0:
         return input.reshape((*input.shape, 0))
-    found = _diagonals.call(input, operator.index(offset))
+    found = _diagonals.call(input, whole(offset))
     return found if (a, b) == (rank - 2, rank - 1) else found.movedim((-2, -1), (a, b))
 
 

@@ -41,6 +41,7 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = also(function.__doc__, OF_FLOATS if name in _FLOATS_ONLY else OF_REAL_NUMBERS)
+    body.__annotations__ = function.__annotations__
     ELEMENTARY[name] = Op(name, body, numbers=taken.required)
     return function
 
@@ -140,7 +141,7 @@ def _sinc_rule(g: Any, out: Any, input: Any) -> Any:
 ELEMENTARY["sinc"].rules = (_sinc_rule,)
 
 
-def _xlogy(input: Tensor, other: Tensor) -> Tensor:
+def _xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0; halves are rounded after each."""
     input, other = promoted("xlogy", "float", (input, other))
     pole = (input == 0.0).logical_and((other <= 0.0).logical_or(other.isinf()))
@@ -182,7 +183,7 @@ for _name, _extreme in (("fmax", _fmax), ("fmin", _fmin)):
 
 
 @define
-def _copysign(input: Tensor, other: Tensor) -> Tensor:
+def _copysign(input: Tensor, other: Any) -> Tensor:
     """|input| with other's sign."""
     return (-input.abs()).where(other.signbit(), input.abs())
 

@@ -47,7 +47,7 @@ def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[C
             return as_dtype(function(*arguments[:-count], *wide), operands[0].dtype)
 
         body.takes = parameters(function)  # type: ignore[attr-defined]
-        body.__doc__ = function.__doc__
+        body.__doc__, body.__annotations__ = function.__doc__, function.__annotations__
         ELEMENTARY[name] = op = Op(name, body, rules)
         return op
 
@@ -150,7 +150,7 @@ def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
 
 
 @_op("zeta", (None, lambda g, out, input, other: g * -input * zeta.call(input + 1.0, other)), 2)
-def zeta(input: Tensor, other: Tensor) -> Tensor:
+def zeta(input: Any, other: Any) -> Tensor:
     """Hurwitz's zeta function: the sum of (k + other)**-input over k >= 0."""
     out = _hurwitz(input.where(input != 1.0, 2.0), other)
     return out.where(input > 1.0, (input * 0.0).where(input != 1.0, math.inf).where(input == 1.0, math.nan))

@@ -16,7 +16,7 @@ from eagerjit.autograd.node import any_requires_grad, positions_read
 from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler.ir import Node
 from eagerjit.ops.histories import made_without_grad, mark_overwritten, record_write, refuse_ambiguous
-from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.pointwise import as_dtype, is_operand
 from eagerjit.ops.views import slice_dim
 from eagerjit.ops.wording import also
 from eagerjit.runtime import mode
@@ -53,7 +53,7 @@ class InplaceOp(Op):
 
         super().__init__(f"{functional.name}_", write, differentiable=False)
         self.parameters, self.defaults = ("self", *functional.parameters[1:]), functional.defaults
-        self.numbers = functional.numbers - {0}
+        self.numbers, self.kinds = functional.numbers - {0}, functional.kinds
         self.entries = []
         self.call = self._written(self.slow, AS_FOUND)
         self.call.__doc__ = body.__doc__
@@ -188,8 +188,10 @@ def _store(target: Tensor, value: Tensor, converts: bool) -> None:
 # -- writes that are nothing else -------------------------------------------------------------------------------------
 
 
-def _copy(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
+def _copy(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """other in input's shape and dtype."""
+    if not is_operand(other):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
     return as_dtype(other, input.dtype).expand(input.shape)
 
 

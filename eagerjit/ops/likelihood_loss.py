@@ -19,7 +19,7 @@ from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
 
 
-def _poisson(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str) -> Tensor:
+def _poisson(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: str) -> Tensor:
     """exp(input) - target * input, or input - target * log(input + eps), up to a constant."""
     x, t = widened(input, target)
     loss = x.exp() - t * x if log_input else x - t * (x + eps).log()
@@ -44,7 +44,7 @@ def poisson_nll_loss(
     return _poisson_op.call(input, target, bool(log_input), bool(full), float(eps), reduction)
 
 
-def _gaussian(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str) -> Tensor:
+def _gaussian(input: Any, target: Any, var: Tensor, full: bool, eps: float, reduction: str) -> Tensor:
     """(log(var) + (input - target)**2 / var) / 2, var at least eps."""
     if not var.dtype.is_floating_point:
         raise RuntimeError(f"gaussian_nll_loss: variances are floating point numbers, not {var.dtype}")

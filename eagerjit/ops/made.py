@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import inspect
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors import from_data
 from eagerjit.tensors.creation import constant_array, empty, finish, full
+from eagerjit.tensors.fitting import whole
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -121,7 +121,7 @@ def _window(name: str, shape: Callable[..., np.ndarray], doc: str) -> Callable[.
         requires_grad: bool = False, **named: Any,
     ) -> Tensor:  # fmt: skip
         check_device(device)
-        window_length = operator.index(window_length)
+        window_length = whole(window_length)
         if window_length < 0:
             raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
         dtype = dtype or Defaults.dtype

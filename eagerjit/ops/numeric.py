@@ -11,7 +11,7 @@ from eagerjit.calling.results import returned
 from eagerjit.compiler.ops import Primitive, bits
 from eagerjit.ops.elementary import ELEMENTARY, define, logarithmic_rules
 from eagerjit.ops.inplace import inplace
-from eagerjit.ops.pointwise import POINTWISE, as_dtype, power, promoted
+from eagerjit.ops.pointwise import NUMBERS_FOR, POINTWISE, as_dtype, power, promoted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.outputs import write_out
@@ -121,7 +121,7 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 
 
 @public
-def ldexp(input: Tensor, other: Any) -> Tensor:
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """input * 2**other; with integers as exponents of input's dtype, and exact where 2**other alone would not be."""
     if isinstance(other, Tensor) and other.dtype is dtypes.bool_ and input.dtype is not dtypes.bool_:
         raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
@@ -234,13 +234,14 @@ nextafter = Op("nextafter", _nextafter, (lambda g, out, input, other: g.where(in
 
 
 def _integer_op(name: str, primitive: Primitive, doc: str) -> Op:
-    def body(input: Any, other: Any) -> Tensor:
+    def body(input: Tensor, other: Tensor) -> Tensor:
         x, y = promoted(name, "arithmetic", (input, other))
         if x.dtype.kind not in ("int", "uint"):
             raise NotImplementedError(f'"{name}_cpu" not implemented for {x.dtype}')
         return emit(primitive, x, y)
 
     body.__doc__ = doc
+    body.__annotations__ |= dict.fromkeys(NUMBERS_FOR.get(name, ()), "Any")
     return Op(name, body, numbers=("input", "other"), differentiable=False)
 
 

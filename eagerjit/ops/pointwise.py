@@ -32,6 +32,14 @@ _NUMBERS_ONLY = frozenset("abs floor ceil trunc round floordiv remainder fmod po
 """Operations that bools have none of."""
 
 
+NUMBERS_FOR = {
+    **dict.fromkeys("add sub mul div floordiv remainder pow".split(), ("input", "other")),
+    **dict.fromkeys((f"bitwise_{what}" for what in "and or xor left_shift right_shift".split()), ("input", "other")),
+    **dict.fromkeys("fmod eq ne lt le gt ge".split(), ("other",)),
+}
+"""Operands that users may give as numbers, of operations of two."""
+
+
 def is_operand(x: Any) -> bool:
     """Whether an arithmetic operation takes x."""
     return isinstance(x, (Tensor, *Number))
@@ -108,14 +116,15 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
             return emit(elementwise.cast, values[0], dtype=values[0].dtype)
         return emit(primitive, *values)
 
-    def unary(input: Any) -> Tensor:
+    def unary(input: Tensor) -> Tensor:
         return apply(input)
 
-    def binary(input: Any, other: Any) -> Tensor:
+    def binary(input: Tensor, other: Tensor) -> Tensor:
         return apply(input, other)
 
     body: Callable[..., Tensor] = unary if len(primitive.derivative) == 1 else binary
     body.__doc__ = described(primitive, _errors(name, promotion))
+    body.__annotations__ |= dict.fromkeys(NUMBERS_FOR.get(name, ()), "Any")
     differentiable = any(primitive.derivative)
     numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)
     return Op(name, body, primitive.derivative if differentiable else None, numbers, differentiable)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.fitting import whole, wholes
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.tensor import Tensor
 
@@ -97,12 +97,12 @@ avg_pool_op.formal = RELU_LIKE
 def numbers(name: str, what: str, value: Any, rank: int) -> Numbers:
     """One int per spatial dimension. Raises RuntimeError where there are neither one nor `rank`."""
     if not isinstance(value, (tuple, list)):
-        return (operator.index(value),) * rank
+        return (whole(value),) * rank
     if len(value) == 1:
-        return (operator.index(value[0]),) * rank
+        return wholes(value) * rank
     if len(value) != rank:
         raise RuntimeError(f"{name}: {what} must either be a single int, or a tuple of {rank} ints, not {list(value)}")
-    return tuple(map(operator.index, value))
+    return wholes(value)
 
 
 def batched(name: str, input: Tensor, rank: int) -> Tensor:
@@ -178,7 +178,7 @@ def _max_function(rank: int) -> Callable[..., Any]:
 
     def function(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False, return_indices: bool = False,
+        ceil_mode: bool = False, return_indices: Any = False,
     ) -> Plan:  # fmt: skip
         x = batched(name, input, rank)
         if x.dtype is dtypes.bool_:
@@ -245,7 +245,7 @@ avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_function, (1, 2, 3))
 def _with_indices(function: Callable[..., Any]) -> Callable[..., Any]:
     def pooled(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False, return_indices: bool = True,
+        ceil_mode: bool = False, return_indices: Any = True,
     ) -> Any:  # fmt: skip
         return function(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 

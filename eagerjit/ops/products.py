@@ -157,7 +157,10 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The product of several matrices, in the order of multiplication that takes the fewest operations."""
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"multi_dot(): argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}")
     parts = list(tensors)
+    only_tensors(parts)
     if len(parts) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(parts)}")
     first, last = parts[0].ndim == 1, parts[-1].ndim == 1

@@ -12,6 +12,7 @@ from eagerjit.ops import index, pieces, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.fitting import whole
 from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.tensor import Shape, Tensor
 
@@ -43,7 +44,7 @@ def tensor_split(
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
         base, more = size // where, size % where
-        bounds = [i * base + (i if i < more else more) for i in range(int(where) + 1)]
+        bounds = [i * base + (i if i < more else more) for i in range(whole(where) + 1)]
         return _cut(input, d, bounds)
     inside = [w + size if w < 0 else w for w in where]
     inside = [0 if w < 0 else size if w > size else w for w in inside]
@@ -186,6 +187,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of one element of each vector, as rows."""
     from eagerjit.ops.composite import meshgrid
 
+    only_tensors(tensors)
     for x in tensors:
         if x.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
@@ -261,6 +263,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All expanded to their common shape; those that have it are themselves."""
     several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    only_tensors(several)
     shape = broadcast_shapes(*(tuple(x.shape) for x in several))
     return tuple(x if tuple(x.shape) == tuple(shape) else views.expand(x, shape) for x in several)
 

@@ -6,8 +6,6 @@ import math
 import operator
 from typing import Any
 
-import numpy as np
-
 from eagerjit.calling.public import sizes_by_name
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
@@ -29,6 +27,7 @@ from eagerjit.runtime import views as calls
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.views import ViewCall
 from eagerjit.state import state
+from eagerjit.tensors.fitting import whole, wholes
 from eagerjit.tensors.mistakes import explained
 from eagerjit.tensors.moving import clone
 from eagerjit.tensors.tensor import Tensor
@@ -41,6 +40,7 @@ def dimension(dim: Any, rank: int) -> int:
     dim = operator.index(dim)
     limit = max(rank, 1)
     if not -limit <= dim < limit:
+        whole(dim)
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim % limit
 
@@ -51,19 +51,19 @@ def shape_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:
         raise TypeError("a size is missing: give sizes one by one, or a sequence of them, which may be empty")
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
-    if all([type(d) is int for d in args]):
+    if all([type(d) is int and -(2**63) <= d < 2**63 for d in args]):
         return args
     for position, d in enumerate(args):
         if not hasattr(d, "__index__") or (position == 0 and isinstance(d, bool)):
             raise TypeError(f"sizes must be ints, not {type(d).__name__}")
-    return tuple(map(_size, args))
+    if not any([isinstance(d, SymbolicInt) for d in args]):
+        return wholes(args)
+    return tuple([_size(d) if isinstance(d, SymbolicInt) else operator.index(d) for d in args])
 
 
 def _size(value: Any) -> Any:
-    """An int; in a trace one that is not negative where it is not known."""
-    if isinstance(value, SymbolicInt):
-        return value if value >= 0 else int(value)
-    return value.item() if isinstance(value, np.integer) else operator.index(value)
+    """One that is not known in a trace: it is not negative."""
+    return value if value >= 0 else int(value)
 
 
 def _target(input: Tensor, shape: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -327,6 +327,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     d = dimension(dim, input.ndim)
     size = input.shape[d]
     if index < -size or index >= size:
+        whole(index)
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
     return select_view(input, d, index + size if index < 0 else index)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors.creation import constant_array, finish
+from eagerjit.tensors.fitting import whole
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.tensor import Tensor
 
@@ -29,7 +29,7 @@ def _made(
     name: str, points: int, sym: bool, rule: Callable[[np.ndarray, int], np.ndarray], dtype: Any, requires_grad: bool
 ) -> Tensor:
     """The window with `rule` (positions 0 to n - 1, n) as its values."""
-    dtype, points = dtype or Defaults.dtype, operator.index(points)
+    dtype, points = dtype or Defaults.dtype, whole(points)
     if points < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={points}")
     if dtype not in (dtypes.float32, dtypes.float64):

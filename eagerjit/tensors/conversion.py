@@ -24,6 +24,7 @@ from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import state
 from eagerjit.tensors import creation
 from eagerjit.tensors.making import strided
+from eagerjit.tensors.mistakes import only_tensor
 from eagerjit.tensors.placement import array_at, device_of, host_array, wanted
 from eagerjit.tensors.tensor import Parameter, Tensor, is_asked, new_tensor
 
@@ -41,13 +42,17 @@ LISTED = 64
 """Elements up to which a trace makes each number of a list one of the call's own."""
 
 
+_NO_NUMBERS = (dtypes.uint64, dtypes.complex64, dtypes.complex128, dtypes.NAMED["complex32"])
+"""Dtypes whose elements are no numbers of compiled calls: those are signed and real."""
+
+
 def item(input: Tensor) -> Any:
     """The one element as a Python number. RuntimeError for tensors of more or fewer elements, and on meta.
 
     On a device it waits for what computes the element; compiled calls make what it says a condition or a size.
     """
     tracer = state.tracer
-    if tracer is not None and input.numel() == 1 and input.dtype is not dtypes.uint64:  # numbers of a call are signed
+    if tracer is not None and input.numel() == 1 and input.dtype not in _NO_NUMBERS:
         if input.dtype.is_floating_point:
             return TracedFloat(tracer.value(input.reshape(()).to(dtypes.float64, copy=True)), None)
         if input.dtype is not dtypes.bool_:
@@ -226,6 +231,7 @@ def size(input: Tensor, dim: int | None = None) -> Any:
 @Remembered
 def numel(input: Tensor) -> Any:
     """The number of elements."""
+    only_tensor("numel", input)
     return input.shape.numel()
 
 

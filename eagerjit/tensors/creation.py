@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.making import ARANGE, EMPTY, EYE, FULL, LIKE, LINSPACE, ONES, ZEROS, MakeCall
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.elements import to_array
-from eagerjit.tensors.fitting import HALVES, check_fit, fitted
+from eagerjit.tensors.fitting import HALVES, check_fit, fitted, whole
 from eagerjit.tensors.from_data import as_tensor, constant_array, finish, from_numpy, tensor
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.placement import device_filled
@@ -43,7 +42,7 @@ def sizes_of(size: Sizes) -> Sizes:
     if len(size) == 1 and type(size[0]) is not int and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     for d in size:
-        if type(d) is not int or d < 0:
+        if type(d) is not int or not 0 <= d < 2**63:
             break
     else:
         return size
@@ -284,7 +283,7 @@ def linspace(
     start, end = _ends("linspace", start, end, dtype)
     if isinstance(start, complex) or isinstance(end, complex):
         return finish(_complex_linspace(complex(start), complex(end), steps, dtype), requires_grad)
-    steps = steps if isinstance(steps, SymbolicInt) else operator.index(steps)
+    steps = steps if isinstance(steps, SymbolicInt) else whole(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if steps < 2:
@@ -343,7 +342,7 @@ def eye(
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {columns}")
     if state.tracer is not None:
         return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
-    rows, columns = operator.index(n), operator.index(columns)
+    rows, columns = whole(n), whole(columns)
     if state.device is not None:
         return finish(new_tensor(np.eye(rows, columns, dtype=dtype.numpy)), requires_grad)
     made = filled((rows, columns), 0, dtype)

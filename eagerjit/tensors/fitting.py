@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,22 @@ _NAMES = {
     dtypes.complex64: "c10::complex<float>",
 }  # fmt: skip
 _NUMBERS = (int, float, SymbolicInt, TracedFloat)
+
+
+def whole(value: Any) -> int:
+    """What stands for an integer, as one of Python's. Raises ValueError beyond 64 bits."""
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    return number
+
+
+def wholes(values: Sequence[Any]) -> tuple[int, ...]:
+    """The same of several. Raises TypeError for all that is no integer of 64 bits, as PyTorch does."""
+    for position, value in enumerate(values):
+        if not -(2**63) <= operator.index(value) < 2**63:
+            raise TypeError(f'failed to unpack the object at pos {position + 1}: "Overflow when unpacking long long"')
+    return tuple(map(operator.index, values))
 
 
 def fits(value: Any, dtype: DType) -> bool:
@@ -103,11 +120,7 @@ def element(value: Any, dtype: DType) -> Any:
         return math.ldexp(value, 0)  # float(), for numbers alone
     if dtype is dtypes.bool_:
         return bool(value if isinstance(value, (float, complex, np.bool_)) else operator.index(value))
-    if not isinstance(value, float):
-        value = operator.index(value)
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError("Overflow when unpacking long long")
-    return fitted(value, dtype)
+    return fitted(value if isinstance(value, float) else whole(value), dtype)
 
 
 def filled_fits(arguments: tuple[Any, ...]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling.public import known_name, public
+from eagerjit.calling.public import known_name, parameter_names, public, refuse_others, typed
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.planned import Plan, Planned, carried_out
@@ -107,7 +107,19 @@ def explained_functions(functions: dict[str, Any], module: str) -> dict[str, Any
 
 def planned(plan: Callable[..., Plan]) -> Planned:
     """A planned function whose plan is explained."""
-    return Planned(explained(plan))
+    return Planned(explained(_checked(plan)))
+
+
+def _checked(plan: Callable[..., Plan]) -> Callable[..., Plan]:
+    """The plan, refusing arguments of types that are none of its parameters': asked once for all calls like one."""
+    kinds = typed(plan, parameter_names(plan))
+
+    @functools.wraps(plan)
+    def check(*args: Any, **kwargs: Any) -> Plan:
+        refuse_others(plan.__name__, kinds, args, kwargs)
+        return plan(*args, **kwargs)
+
+    return check
 
 
 def planned_public(plan: Callable[..., Plan], of_ranks: bool = False) -> Planned:
@@ -117,7 +129,7 @@ def planned_public(plan: Callable[..., Plan], of_ranks: bool = False) -> Planned
     def call(*args: Any, **kwargs: Any) -> Any:
         return carried_out(plan(*args, **kwargs))
 
-    return Planned(plan, explained(public(call)), of_ranks)
+    return Planned(_checked(plan), explained(public(call)), of_ranks)
 
 
 def planned_of_ranks(plan: Callable[..., Plan]) -> Planned:
@@ -129,6 +141,22 @@ def calls_op(function: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a function that passes its arguments on to an op and is called too often to be wrapped."""
     _CALL_OPS[function.__code__] = function  # type: ignore[attr-defined]
     return function
+
+
+def not_tensors(function: Callable[..., Any], called: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise TypeError for what a method of the library was given where it takes tensors, its object left out.
+
+    Asked where a call has failed: looking first would cost every call.
+    """
+    known = inspect.unwrap(function)
+    if is_library(known.__code__.co_filename):
+        refuse_others(called, typed(known, parameter_names(known)[1:]), args, kwargs)
+
+
+def only_tensor(called: str, value: Any) -> None:
+    """Raise TypeError for a first argument that is no tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{called}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
 
 
 def only_tensors(values: Sequence[Any]) -> None:

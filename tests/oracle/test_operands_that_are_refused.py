@@ -31,6 +31,76 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "degrees that are complex": lambda t, x: t.deg2rad(t.complex(x, x)),
     "negative count": lambda t, x: t.nonzero_static(x, size=-1),
     "count that is no integer": lambda t, x: t.nonzero_static(x, size=2.5),
+    **{
+        f"a number in place of a tensor: {name}": lambda t, x, name=name: getattr(t, name)(x, 1)
+        for name in "minimum maximum atan2 hypot fmax logaddexp nextafter logical_and ldexp gcd lcm".split()
+    },
+    **{
+        f"a number alone: {name}": lambda t, x, name=name: getattr(t, name)(1.5)
+        for name in "exp sqrt abs sigmoid isnan round ceil sign logical_not reciprocal lgamma".split()
+    },
+    **{
+        f"a number first: {name}": lambda t, x, name=name: getattr(t, name)(1, x)
+        for name in "fmod eq ge atan2 minimum copysign".split()
+    },
+    "a number in place": lambda t, x: x.clone().atan2_(1),
+    "a huge number in place of a tensor": lambda t, x: t.log(2**70),
+    **{
+        f"no flag: {flag!r}": lambda t, x, flag=flag: x.sum(0, keepdim=flag)
+        for flag in (1, 1.5, None, "zz", [], np.bool_(True))
+    },
+    **{
+        f"no flag of {name}": call
+        for name, call in {
+            "topk": lambda t, x: x.topk(1, 0, 1),
+            "sort": lambda t, x: x.sort(0, 1),
+            "norm": lambda t, x: x.norm(2, 0, keepdim=1),
+            "svd": lambda t, x: t.linalg.svd(x[None], full_matrices=1),
+            "avg_pool1d": lambda t, x: t.nn.functional.avg_pool1d(x[None], 2, 1, 0, 1),
+            "batch_norm": lambda t, x: t.nn.functional.batch_norm(x.expand(2, 3), None, None, training=1),
+        }.items()
+    },
+    **{
+        f"no tensor for {name}": call
+        for name, call in {
+            "numel": lambda t, x: t.numel([1]),
+            "is_floating_point": lambda t, x: t.is_floating_point(1.0),
+            "Unfold": lambda t, x: t.nn.Unfold(2)([1, 2]),
+            "Dropout": lambda t, x: t.nn.Dropout(0.5)([1.0]),
+            "Bilinear": lambda t, x: t.nn.Bilinear(3, 3, 2)("a", x),
+            "TripletMarginLoss": lambda t, x: t.nn.TripletMarginLoss()(1, x, x),
+            "einsum": lambda t, x: t.einsum("i->i", 5),
+            "broadcast_tensors": lambda t, x: t.broadcast_tensors(x, 1),
+            "cartesian_prod": lambda t, x: t.cartesian_prod(x, 1j),
+            "multi_dot": lambda t, x: t.linalg.multi_dot([x, 1j]),
+            "copy_": lambda t, x: x.clone().copy_([1]),
+            "bias": lambda t, x: t.nn.functional.linear(x, x[None], 1.5),
+        }.items()
+    },
+    **{f"no dtype: {dtype!r}": lambda t, x, dtype=dtype: x.sum(dtype=dtype) for dtype in ("float32", 0, {})},
+    "an int that is complex": lambda t, x: int(t.complex(x, x + 1)[0]),
+    "a float that is complex": lambda t, x: float(t.complex(x, x + 1)[0]),
+    "random elements of 8 bits": lambda t, x: t.rand(2, dtype=t.float8_e4m3fn),
+    "more parts than can be counted": lambda t, x: t.tensor_split(x, 2**63),
+    "a tensor as a flag": lambda t, x: x.argmax(0, keepdim=x > 1),
+    "elements of 8 bits as a flag": lambda t, x: x.argmax(0, keepdim=x.to(t.float8_e4m3fn)),
+    "elements of 8 bits as a dtype": lambda t, x: t.softmax(x, 0, dtype=x.to(t.float8_e4m3fn)),
+    "a flag as an offset": lambda t, x: t.triu(x[None], np.bool_(True)),
+    **{
+        f"beyond 64 bits: {name}": call
+        for name, call in {
+            "size": lambda t, x: t.zeros(2**63),
+            "sizes": lambda t, x: x.new_ones((2, 2**70)),
+            "view": lambda t, x: x.view(2**63),
+            "layer": lambda t, x: t.nn.Linear(3, 2**70),
+            "index": lambda t, x: x[2**63],
+            "dimension": lambda t, x: x.softmax(2**63),
+            "negative dimension": lambda t, x: x.transpose(0, -(2**70)),
+            "count": lambda t, x: x.topk(2**63),
+            "offset": lambda t, x: t.diag(x, 2**70),
+            "kernel": lambda t, x: t.nn.functional.max_pool1d(x[None], 2**70),
+        }.items()
+    },
 }
 
 
@@ -45,6 +115,9 @@ def test_as_pytorch_refuses(name: str, jit: Callable[..., Any]) -> None:
 
 
 FOUND: dict[str, Callable[[Any], Any]] = {
+    "a complex number": lambda t: t.ones(2) * t.tensor(1 + 2j).item(),
+    "Python's type for a dtype": lambda t: t.ones(2).sum(dtype=float) + t.ones(2).softmax(0, dtype=float),
+    "copy of a number": lambda t: t.ones(2).copy_(2.5),
     "fewer": lambda t: t.nonzero_static(t.tensor([[1.0, 0, 2], [0, 0, 3]]), size=2),
     "more": lambda t: t.nonzero_static(t.tensor([[1.0, 0, 2], [0, 0, 3]]), size=5, fill_value=-7),
     "none": lambda t: t.nonzero_static(t.tensor([[1.0, 0, 2], [0, 0, 3]]), size=0),
