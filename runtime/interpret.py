@@ -249,7 +249,7 @@ def _arithmetic(function: Callable[[int, int], int]) -> Callable[..., None]:
 
 def _scratch(frame: Frame, size: int) -> int:
     """The address of `size` aligned bytes that live as long as the frame."""
-    block = np.empty(size + ALIGNMENT, np.uint8)
+    block = memory.fresh((size + ALIGNMENT,), np.dtype(np.uint8))
     frame.alive.append(block)
     return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT
 

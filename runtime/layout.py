@@ -153,6 +153,7 @@ def _fill() -> None:
         c.NEW_FROM_DESCRIPTOR: table[_NEW_FROM_DESCRIPTOR],
         c.SET_BASE_OBJECT: table[_SET_BASE_OBJECT],
         c.MEMORY_HANDLER: _keep(memory.handler_capsule()),
+        c.NO_MEMORY: _keep(memory.NoMemory),
         c.MODE_WORDS: mode.words_address,
         c.FLAGS_KEY: mode.flags_key,
     }

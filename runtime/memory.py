@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,14 @@ from eagerjit.runtime.once import once
 _SET_HANDLER = 304  # index of PyDataMem_SetHandler in NumPy's C API table
 _HANDLER_NAME_BYTES = 127
 _CAPSULE_NAME = ctypes.create_string_buffer(b"mem_handler")  # the name NumPy asks capsules for; never freed
+
+
+class NoMemory(RuntimeError, MemoryError):
+    """There is no memory for a result: a RuntimeError, as PyTorch's programs expect."""
+
+    def __init__(self, size: int | str):
+        wanted = f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {size} bytes"
+        super().__init__(size if isinstance(size, str) else wanted)
 
 
 class _Handler(ctypes.Structure):
@@ -58,12 +67,20 @@ def _set_handler() -> Any:
 
 
 def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An uninitialised C-contiguous ndarray over a block of the caching allocator; MemoryError where there is none."""
+    """An uninitialised C-contiguous ndarray over a block of the caching allocator; NoMemory where there is none."""
     previous = _set_handler()(handler_capsule())
     try:
-        return np.empty(shape, dtype)
+        return fresh(shape, dtype)
     finally:
         _set_handler()(previous)
+
+
+def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An uninitialised ndarray; NoMemory where there is none."""
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError:
+        raise NoMemory(math.prod(shape) * np.dtype(dtype).itemsize) from None
 
 
 def is_cached(array: np.ndarray[Any, Any]) -> bool:

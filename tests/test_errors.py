@@ -535,3 +535,21 @@ def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
         eagerjit.save({"f": lambda: 0}, tmp_path / "x.pt")
     with pytest.raises(FileNotFoundError):
         eagerjit.load(tmp_path / "absent.pt")
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, x: x.expand(10**14, 3) + 1, lambda t, x: t.zeros(10**14), lambda t, x: t.empty(10**14),
+        lambda t, x: x.repeat(10**14), lambda t, x: t.nn.Linear(10**7, 10**7),
+    ],
+    ids=["sum", "zeros", "empty", "repeat", "Linear"],
+)  # fmt: skip
+def test_too_large_results(call: Any, wrap: Any) -> None:
+    """Programs that look for a size that fits ask for a RuntimeError and PyTorch's words, and go on."""
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"DefaultCPUAllocator: can't allocate memory.* \d+ bytes") as error:
+            wrap(lambda x: call(eagerjit, x))(eagerjit.ones(3))
+        assert isinstance(error.value, MemoryError)
+    assert (eagerjit.ones(3).expand(2, 3) + 1).tolist() == [[2.0] * 3] * 2

@@ -16,6 +16,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression, to_
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.making import ARANGE, EMPTY, EYE, FULL, LIKE, LINSPACE, ONES, ZEROS, MakeCall
+from eagerjit.runtime.memory import fresh
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.elements import to_array
 from eagerjit.tensors.fitting import HALVES, check_fit, fitted, whole
@@ -59,7 +60,7 @@ def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_g
     shape, dtype = sizes_of(size), dtype or Defaults.dtype
     if state.tracer is not None:
         return filled(shape, 0, dtype)
-    made = new_tensor(np.empty(shape, dtype.numpy)) if state.device is None else device_filled(shape, None, dtype)
+    made = new_tensor(fresh(shape, dtype.numpy)) if state.device is None else device_filled(shape, None, dtype)
     return finish(made, requires_grad)
 
 
@@ -101,13 +102,13 @@ def filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     if tracer is None and type(value) is int and (value == 0 or value == 1):
         if value == 0:
             return new_tensor(np.zeros(shape, dtype.numpy))
-        array = np.empty(shape, dtype.numpy)
+        array = fresh(shape, dtype.numpy)
         array.fill(1)
         return new_tensor(array)
     if dtype not in HALVES or any(d != 1 for d in shape):
         check_fit(value, dtype)
     if tracer is None:
-        array = np.empty(shape, dtype.numpy)
+        array = fresh(shape, dtype.numpy)
         if dtype is dtypes.float32 and type(value) in (int, float):
             array.fill(value)
             return new_tensor(array)

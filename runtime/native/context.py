@@ -83,6 +83,7 @@ ELLIPSIS = 632
 VIEW_AMONG = 640
 DEVICE_TYPE = 672  # of the objects that name devices
 SUBCLASSES = 680  # whether there are classes whose instances pass for plain tensors only in some threads
+NO_MEMORY = 688  # what is raised where there is none for a result
 OPTIONS = 664  # the dictionary of tuples of numbers met as options: one object for each
 # -- answers from memory (see `remembered.py`) ------------------------------------------------------------------------
 REMEMBERED_FUNCTION = 648

@@ -75,6 +75,7 @@ from eagerjit.runtime.native.objects import (
     fresh_tensor,
     hold,
     let_go,
+    no_memory,
     release,
     view_of,
 )
@@ -216,7 +217,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.ARENA:
                 block = allocate(load_i64(slots, 8 * b))
                 if block == 0:
-                    PyErr_NoMemory()
+                    no_memory(load_i64(slots, 8 * b))
                     return FAILED
                 store_ptr(slots, 8 * a, block)
                 store_ptr(arenas, 0, block)

@@ -17,6 +17,7 @@ from eagerjit.runtime.native.context import (
     N_TENSOR_DEFAULTS,
     N_TENSOR_TYPES,
     NEW_FROM_DESCRIPTOR,
+    NO_MEMORY,
     NONE,
     OBJECT_REFERENCES,
     OBJECT_TYPE,
@@ -167,6 +168,18 @@ def _array_at(code: i64, ndim: i64, dims: ptr, strides: ptr, data: ptr, flags: i
     )
 
 
+_MOST = (1 << 63) - 1
+
+
+def no_memory(size: i64) -> ptr:
+    """Sets the exception for so many bytes that there are not; a null pointer."""
+    number = PyLong_FromLongLong(size)
+    if number:
+        PyErr_SetObject(load_ptr(context, NO_MEMORY), number)
+        Py_DecRef(number)
+    return ptr(0)
+
+
 def fresh_tensor(code: i64, ndim: i64, slots: ptr, dim_slots: ptr, pointer_slot: i64) -> ptr:
     """OUTPUT: a Tensor over fresh C-contiguous memory; its address goes to `slots[pointer_slot]`."""
     dims = buffer(256)
@@ -175,11 +188,11 @@ def fresh_tensor(code: i64, ndim: i64, slots: ptr, dim_slots: ptr, pointer_slot:
         extent = load_i64(slots, 8 * load_i64(dim_slots, 8 * i))
         store_i64(dims, 8 * i, extent)
         if extent < 0 or multiply_overflows(size, extent):
-            return PyErr_NoMemory()
+            return no_memory(_MOST)
         size *= extent
     data = allocate(size)
     if data == 0:
-        return PyErr_NoMemory()
+        return no_memory(size)
     array = _array_at(code, ndim, dims, 0, data, CONTIGUOUS_FLAG | ALIGNED_FLAG | WRITEABLE_FLAG)
     if array == 0:
         release(data, size)
