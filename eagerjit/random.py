@@ -37,6 +37,7 @@ from eagerjit.runtime.making import DRAW, LIKE, RANDINT, RANDPERM, MakeCall
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.creation import finish, sizes_of
+from eagerjit.tensors.fitting import integers_fit, places_fit
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.outputs import write_out
@@ -128,6 +129,7 @@ _rand_op = Op("rand", _rand, None, differentiable=False, shapes=("shape",))
 _randn_op = Op("randn", _randn, None, differentiable=False, shapes=("shape",))
 _randperm_op = Op("randperm", _randperm, None, differentiable=False, shapes=("shape",))
 _randint_op = Op("randint", _randint, None, ("low", "high"), differentiable=False, shapes=("shape",))
+_randint_op.fitting, _randperm_op.fitting = integers_fit, places_fit
 
 
 def _floating(name: str, dtype: DType | None) -> DType:

@@ -164,6 +164,8 @@ def grad(
     if is_grads_batched:
         return _batched(outputs, inputs, grad_outputs, create_graph, materialize_grads)
     roots, targets = _sequence(outputs), _sequence(inputs)
+    if not targets:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = _initial(roots, grad_outputs)
     for index, target in enumerate(targets):
         if not target._requires_grad:

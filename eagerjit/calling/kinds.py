@@ -35,10 +35,7 @@ class Kind(NamedTuple):
 
 
 def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
-
-
-def _is_tensor_or_none(value: Any) -> bool:
+    """None is left to the body, which knows whether it can do without."""
     return value is None or isinstance(value, Tensor)
 
 
@@ -54,15 +51,31 @@ def _is_integer(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
 
 
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.ndim == 0 and not value.requires_grad
+    return isinstance(value, (int, float, complex, np.number, np.bool_))
+
+
+def _is_real(value: Any) -> bool:
+    """None is left to the body as well."""
+    if value is None:
+        return True
+    return _is_number(value) and not (value.dtype.is_complex if isinstance(value, Tensor) else np.iscomplexobj(value))
+
+
 def _is_dtype(value: Any) -> bool:
     return value is None or isinstance(value, DType)
 
 
 _KINDS = {
     "Tensor": (_is_tensor, "Tensor"),
-    "Tensor | None": (_is_tensor_or_none, "Tensor"),
+    "Tensor | None": (_is_tensor, "Tensor"),
     "bool": (_is_flag, "bool"),
     "int": (_is_integer, "int"),
+    "float": (_is_real, "float"),
+    "float | None": (_is_real, "float"),
+    "complex": (_is_number, "Number"),
 }
 _DTYPE = (_is_dtype, "torch.dtype")
 

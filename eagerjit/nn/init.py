@@ -195,10 +195,11 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = map(int, tensor.shape)
+    absent = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)
     for column in range(columns):
         order = randperm(rows, generator=generator, device=tensor.device)
-        tensor[order[: math.ceil(sparsity * rows)], column] = 0.0
+        tensor[order[:absent], column] = 0.0
     return tensor
 
 

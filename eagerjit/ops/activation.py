@@ -44,6 +44,7 @@ def _activation(
 
     body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = also(function.__doc__, OF_FLOATS)
+    body.__annotations__ = function.__annotations__
     return Op(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
 
 

@@ -120,7 +120,7 @@ def _value_last(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args
 
 
-def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: complex = 1) -> Tensor:
     """input + value * tensor1 * tensor2; all three broadcast. RuntimeError for shapes that do not."""
     dtype = result_type(input, tensor1, tensor2)
     input, tensor1, tensor2 = (as_dtype(x, wide(dtype)) for x in (input, tensor1, tensor2))
@@ -132,7 +132,7 @@ addcmul.ordered = _value_last
 addcmul.saved_by = (), (2,), (1,)
 
 
-def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: complex = 1) -> Tensor:
     """input + value * tensor1 / tensor2; all three broadcast. RuntimeError for integers divided by integers."""
     if not result_type(tensor1, tensor2).is_differentiable:
         raise RuntimeError("addcdiv of integers is no longer supported: use true_divide, or trunc of it")
@@ -196,7 +196,14 @@ def _allclose(input: Tensor, other: Tensor, rtol: Any, atol: Any, equal_nan: boo
 
 
 _all_close = Op("allclose", _allclose, None, ("rtol", "atol"), differentiable=False)
-_all_equal = Op("equal", lambda input, other: (input == other).all(), None, differentiable=False)
+
+
+def _equal(input: Tensor, other: Tensor) -> Tensor:
+    """Whether all elements are."""
+    return (input == other).all()
+
+
+_all_equal = Op("equal", _equal, None, differentiable=False)
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
@@ -206,6 +213,8 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have one shape and equal elements."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     return tuple(input.shape) == tuple(other.shape) and bool(_all_equal.call(input, other))
 
 

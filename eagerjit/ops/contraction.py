@@ -82,6 +82,12 @@ def _lettered(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list[str]]:
     """Per operand its index letters, and those of the result."""
     left, arrow, right = equation.replace(" ", "").partition("->")
+    for position, letter in enumerate(left + right):
+        if letter not in _LETTERS and letter not in ".,":
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {position} in the equation string, subscripts must be in "
+                "[a-zA-Z]"
+            )
     terms = left.split(",")
     if len(terms) != len(tensors):
         raise RuntimeError(f"einsum(): fewer or more operands ({len(tensors)}) were provided than the equation names")

@@ -102,7 +102,7 @@ def _rad2deg(input: Tensor) -> Tensor:
 
 
 @define
-def _logit(input: Tensor, eps: Any = None) -> Tensor:
+def _logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(input / (1 - input)), input kept eps away from 0 and 1."""
     x = input if eps is None else input.clamp(eps, 1.0 - eps)
     return (x / (1.0 - x)).log()
@@ -217,7 +217,7 @@ def _prelu(input: Tensor, weight: Tensor) -> Tensor:
     return input.where(input > 0.0, weight * input)
 
 
-def _threshold(input: Tensor, threshold: Any, value: Any) -> Tensor:
+def _threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """value up to the threshold, else input."""
     if input.dtype is dtypes.bool_:
         raise NotImplementedError("\"threshold\" not implemented for 'Bool'")

@@ -11,6 +11,9 @@ from eagerjit.tensors.tensor import Tensor
 _UNARY = """abs ceil cos cosh exp expm1 erf floor log log10 log1p log2 neg reciprocal round rsqrt sigmoid sign sin sinh
 sqrt tan tanh trunc""".split()
 _BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max")
+_LIMITS = {"maximum": "clamp_min", "minimum": "clamp_max"}
+"""What those that take tensors alone are where a number is given."""
+
 _TERNARY = ("addcmul", "addcdiv", "lerp")
 
 
@@ -35,7 +38,9 @@ def _function(name: str, in_place: bool) -> Callable[..., Any]:
         options = {key: _each(name, len(tensors), value) for key, value in options.items()}
         made = []
         for i, x in enumerate(tensors):
-            found = getattr(x, method)(*(r[i] for r in rest), **{key: value[i] for key, value in options.items()})
+            given = [r[i] for r in rest]
+            called = method if not given or isinstance(given[0], Tensor) else _LIMITS.get(name, method)
+            found = getattr(x, called)(*given, **{key: value[i] for key, value in options.items()})
             made.append(x.copy_(found) if in_place and found is not x else found)
         return None if in_place else tuple(made)
 

@@ -225,8 +225,9 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     Raises RuntimeError for no tensors and for shapes that differ.
     """
     if type(tensors) is not tuple and type(tensors) is not list:
-        if isinstance(tensors, str):
-            raise TypeError("stack(): argument 'tensors' (position 1) must be tuple of Tensors, not str")
+        if isinstance(tensors, (str, Tensor)):
+            kind = type(tensors).__name__
+            raise TypeError(f"stack(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind}")
         tensors = tuple(tensors)
     try:
         joined = stack_op.call(tensors, dim)

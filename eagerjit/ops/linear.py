@@ -160,7 +160,7 @@ _beside_nothing = Op(
 )
 
 
-def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2; input broadcasts to (n, m), and does not count where beta is 0.
 
     Raises RuntimeError unless mat1 is (n, k) and mat2 (k, m), of one dtype.
@@ -171,12 +171,12 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any 
     return weighted_sum(input, mat1.matmul(mat2), beta, alpha)
 
 
-def _baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def _baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2."""
     return weighted_sum(input, _bmm(batch1, batch2), beta, alpha)
 
 
-def _addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def _addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
     product = _bmm(batch1, batch2)
     return weighted_sum(input, product.sum(0, dtype=product.dtype), beta, alpha)

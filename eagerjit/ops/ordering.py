@@ -95,6 +95,8 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     They are in order, whatever `sorted` says; the dimension's size is k in the result. Raises RuntimeError where it has
     fewer than k elements, and for complex numbers.
     """
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("topk does not support bool dtypes")
     return _first, (input, k, dim, largest)
 
 

@@ -302,7 +302,7 @@ def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     return result if out is None else write_out("sub", result, out)
 
 
-def _weighted(input: Any, other: Any, alpha: Any) -> Tensor:
+def _weighted(input: Any, other: Any, alpha: complex) -> Tensor:
     """input + alpha * other of real or complex numbers; halves are rounded once."""
     x, y = promoted("add", "arithmetic", (input, other))
     dtype = x.dtype

@@ -263,7 +263,9 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
         kept = [d for d in shape if d != 1]
     else:
-        named = {dimension(d, len(shape)) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
+        named = [dimension(d, len(shape)) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+        if len(set(named)) < len(named):
+            raise RuntimeError(f"squeeze(): a dimension appears multiple times in the list of dims {list(dim)}")
         kept = [d for i, d in enumerate(shape) if i not in named or d != 1]
     return reshape_view(input, tuple(kept))
 

@@ -13,7 +13,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.keys import LARGEST_BFLOAT16
-from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
 _INTEGERS = tuple(d for d in dtypes.ALL if d.kind in ("int", "uint"))
@@ -121,6 +121,23 @@ def element(value: Any, dtype: DType) -> Any:
     if dtype is dtypes.bool_:
         return bool(value if isinstance(value, (float, complex, np.bool_)) else operator.index(value))
     return fitted(value if isinstance(value, float) else whole(value), dtype)
+
+
+def integers_fit(arguments: tuple[Any, ...]) -> bool:
+    """Check the bounds of random integers, the upper one excluded; whether there was any to check."""
+    *_, low, high, dtype = arguments
+    if dtype not in (*_INTEGERS, dtypes.bool_) or dtype is dtypes.int64:
+        return False
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if not (0 <= bound <= 1 if dtype is dtypes.bool_ else fits_exactly(bound, dtype)):
+            raise RuntimeError(f"{name} is out of bounds for {TYPE_NAMES[dtype]}")
+    return True
+
+
+def places_fit(arguments: tuple[Any, ...]) -> bool:
+    """Check the number of places in a permutation; whether there was any to check."""
+    *_, shape, dtype = arguments
+    return check_fit(shape[0], dtype)
 
 
 def filled_fits(arguments: tuple[Any, ...]) -> bool:

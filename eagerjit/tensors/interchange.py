@@ -12,6 +12,7 @@ from eagerjit.recording.arrays import TracedArray
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors import creation
+from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -94,6 +95,24 @@ def _own(name: str) -> Any:
     return None if known is None else getattr(eagerjit, known, None)
 
 
+_OF_TENSORS = frozenset(
+    "maximum minimum fmax fmin arctan2 hypot logaddexp logaddexp2 logical_and logical_or logical_xor gcd lcm heaviside "
+    "nextafter".split()
+)
+"""Functions of two tensors, of which NumPy's take numbers too."""
+
+_FIRST_IS_TENSOR = frozenset("fmod copysign greater greater_equal less less_equal equal not_equal".split())
+
+
+def _operands(name: str, given: list[Any]) -> list[Any]:
+    """The operands of a function, with tensors where it takes no numbers."""
+    wanted = 2 if name in _OF_TENSORS else name in _FIRST_IS_TENSOR
+    return [
+        creation.full((), x, dtype=result_type(*given)) if i < wanted and not isinstance(x, Tensor) else x
+        for i, x in enumerate(given)
+    ]
+
+
 def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's elementwise functions on tensors: our own function where there is one, otherwise NumPy's on the values.
 
@@ -103,8 +122,7 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     if method == "__call__" and not kwargs and len(inputs) == ufunc.nin and not _any_array(out):
         function = _own(ufunc.__name__)
         if function is not None:
-            tensors = [_tensor(x, inputs) for x in inputs]
-            result = function(*tensors)
+            result = function(*_operands(ufunc.__name__, [_tensor(x, inputs) for x in inputs]))
             return result if out is None else out[0].copy_(result)
     arrays = [_array(x, ufunc.__name__) for x in inputs]
     if out is not None:

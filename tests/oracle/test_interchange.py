@@ -223,3 +223,14 @@ def test_arrays_share_memory_both_ways() -> None:
     assert x[0, 0].item() == 7 and np.shares_memory(np.asarray(x.T), array)
     assert np.array(x).base is None and not np.shares_memory(np.array(x), array)
     assert np.asarray(x, dtype=np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "name",
+    "maximum minimum fmax fmin arctan2 hypot logaddexp logical_and logical_xor fmod copysign greater equal".split(),
+)
+def test_numpys_functions_take_numbers_first_or_second(name):
+    for arguments in (lambda x: (x, 0.5), lambda x: (0.5, x), lambda x: (x, x * 2)):
+        found, expected = (getattr(np, name)(*arguments(t.ones(2, 3))) for t in (ej, torch))
+        assert isinstance(found, ej.Tensor)
+        np.testing.assert_allclose(found.tolist(), expected.tolist(), rtol=1e-6)
