@@ -40,7 +40,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 
 @public
-def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Triple:
+def pca_lowrank(A: Tensor, q: int | None = None, center: Any = True, niter: int = 2) -> Triple:
     """Principal components of the rows of A: `svd_lowrank` of A less the mean of its rows, of min(6, m, n) components
     unless `q` says how many. Raises ValueError for a count outside of that."""
     m, n = A.shape[-2:]

@@ -68,7 +68,7 @@ class Adadelta(Optimizer):
         """One step."""
         numbers = tuple(number(group, name) for name in _ADADELTA_NUMBERS)
         squares, deltas = ([s[name] for s in states] for name in ("square_avg", "acc_delta"))
-        step, maximize = states[0]["step"], group["maximize"]
+        step, maximize = states[0]["step"], bool(group["maximize"])
         _adadelta_op.call(parameters, gradients, squares, deltas, step, maximize, *numbers)
 
 
@@ -121,7 +121,7 @@ class Adamax(Optimizer):
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
         averages, largest = ([s[name] for s in states] for name in ("exp_avg", "exp_inf"))
-        step, maximize = states[0]["step"], group["maximize"]
+        step, maximize = states[0]["step"], bool(group["maximize"])
         _adamax_op.call(parameters, gradients, averages, largest, step, maximize, *_adam_numbers(group))
 
 
@@ -206,7 +206,7 @@ class NAdam(Optimizer):
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
         tables = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq", "mu_product"))
-        flags = (group["decoupled_weight_decay"], group["maximize"])
+        flags = (bool(group["decoupled_weight_decay"]), bool(group["maximize"]))
         numbers = (*_adam_numbers(group), number(group, "momentum_decay"))
         _nadam_op.call(parameters, gradients, *tables, states[0]["step"], *flags, *numbers)
 
@@ -259,6 +259,6 @@ class RAdam(Optimizer):
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
         averages, squares = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq"))
-        flags = (group["decoupled_weight_decay"], group["maximize"])
+        flags = (bool(group["decoupled_weight_decay"]), bool(group["maximize"]))
         step = states[0]["step"]
         _radam_op.call(parameters, gradients, averages, squares, step, *flags, *_adam_numbers(group))

@@ -92,7 +92,7 @@ class SGD(Optimizer):
         numbers = tuple(number(group, name) for name in _SGD_NUMBERS)
         buffers = [s["momentum_buffer"] for s in states] if group["momentum"] != 0 else []
         step = states[0].get("step") if self.counts_steps(group) else None
-        _sgd_op.call(parameters, gradients, buffers, step, group["nesterov"], group["maximize"], *numbers)
+        _sgd_op.call(parameters, gradients, buffers, step, bool(group["nesterov"]), bool(group["maximize"]), *numbers)
 
     def update_sparse(
         self, group: Group, parameters: Tensors, gradients: list[Any], states: list[Any], alone: bool
@@ -111,7 +111,7 @@ class SGD(Optimizer):
                 states[0]["step"].add_(1)
             return
         for parameter, gradient in zip(parameters, gradients, strict=True):
-            updates.descend(parameter, gradient, float(number(group, "lr")), group["maximize"])
+            updates.descend(parameter, gradient, float(number(group, "lr")), bool(group["maximize"]))
 
 
 # -- Adam -------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class Adam(Optimizer):
         """One step."""
         averages, squares = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq"))
         largest = [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []
-        flags = (group["decoupled_weight_decay"], group["maximize"])
+        flags = (bool(group["decoupled_weight_decay"]), bool(group["maximize"]))
         options = (number(group, "lr"), *pair(group, "betas"), number(group, "eps"), number(group, "weight_decay"))
         _adam_op.call(parameters, gradients, averages, squares, largest, states[0]["step"], *flags, *options)
 
@@ -280,7 +280,7 @@ class RMSprop(Optimizer):
         numbers = tuple(number(group, name) for name in _RMSPROP_NUMBERS)
         names = ("square_avg", "momentum_buffer", "grad_avg")
         squares, buffers, means = ([s[name] for s in states if name in s] for name in names)
-        how = states[0]["step"], group["maximize"]
+        how = states[0]["step"], bool(group["maximize"])
         _rmsprop_op.call(parameters, gradients, squares, buffers, means, *how, *numbers)
 
 
@@ -338,7 +338,7 @@ class Adagrad(Optimizer):
         """One step."""
         numbers = tuple(number(group, name) for name in _ADAGRAD_NUMBERS)
         sums, step = [s["sum"] for s in states], states[0]["step"]
-        _adagrad_op.call(parameters, gradients, sums, step, group["maximize"], *numbers)
+        _adagrad_op.call(parameters, gradients, sums, step, bool(group["maximize"]), *numbers)
 
     def update_sparse(
         self, group: Group, parameters: Tensors, gradients: list[Any], states: list[Any], alone: bool
@@ -351,6 +351,6 @@ class Adagrad(Optimizer):
         count = states[0]["step"].item() + 1
         rate, decay, eps = (float(number(group, name)) for name in ("lr", "lr_decay", "eps"))
         for p, g, s in zip(parameters, gradients, states, strict=True):
-            updates.adagrad(p, g, s["sum"], rate, decay, eps, group["maximize"], count)
+            updates.adagrad(p, g, s["sum"], rate, decay, eps, bool(group["maximize"]), count)
         if alone:
             states[0]["step"].add_(1)

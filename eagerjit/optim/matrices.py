@@ -98,7 +98,7 @@ class Muon(Optimizer):
             raise ValueError("Coefficients must be a tuple of exactly 3 values")
         ratios = tuple(_ratio(group["adjust_lr_fn"], *map(int, p.shape)) for p in parameters)
         numbers = tuple(number(group, name) for name in ("lr", "weight_decay", "momentum"))
-        how = group["nesterov"], tuple(group["ns_coefficients"]), group["ns_steps"], group["eps"]
+        how = bool(group["nesterov"]), tuple(group["ns_coefficients"]), group["ns_steps"], group["eps"]
         averages = [s["momentum_buffer"] for s in states]
         _muon_op.call(parameters, gradients, averages, ratios, *how, *numbers)
 
@@ -191,5 +191,5 @@ class Adafactor(Optimizer):
         numbers = (number(group, "lr"), number(group, "beta2_decay"), second, number(group, "d"))
         smallest = tuple(finfo(p.dtype).eps if first is None else float(first) for p in parameters)
         tables = ([s[name] for s in states if name in s] for name in ("row_var", "col_var", "variance"))
-        how = states[0]["step"], group["maximize"], smallest
+        how = states[0]["step"], bool(group["maximize"]), smallest
         _adafactor_op.call(parameters, gradients, *tables, *how, *numbers, number(group, "weight_decay"))

@@ -66,7 +66,7 @@ class Rprop(Optimizer):
         """One step."""
         previous, sizes = ([s[name] for s in states] for name in ("prev", "step_size"))
         numbers = (*pair(group, "etas"), *pair(group, "step_sizes"))
-        step, maximize = states[0]["step"], group["maximize"]
+        step, maximize = states[0]["step"], bool(group["maximize"])
         _rprop_op.call(parameters, gradients, previous, sizes, step, maximize, *numbers)
 
 
@@ -121,4 +121,4 @@ class ASGD(Optimizer):
         """One step."""
         tables = ([s[name] for s in states] for name in ("ax", "eta", "mu"))
         numbers = tuple(number(group, name) for name in _ASGD_NUMBERS)
-        _asgd_op.call(parameters, gradients, *tables, states[0]["step"], group["maximize"], *numbers)
+        _asgd_op.call(parameters, gradients, *tables, states[0]["step"], bool(group["maximize"]), *numbers)

@@ -319,3 +319,23 @@ def test_hooks_of_own_optimizers_in_compiled_calls() -> None:
         values.append((parameter.tolist(), log))
     assert values[0] == values[1]
     assert values[0][1] == ["after", "all", "after", "after"]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ej.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", "SGD Adam AdamW RMSprop Adadelta Adagrad Adamax NAdam RAdam ASGD Rprop".split())
+def test_flags_may_be_numbers(name: str, wrap: Callable[..., Any]) -> None:
+    found = []
+    for library in (torch, ej):
+        parameter = library.ones(2, requires_grad=True)
+        more = {"nesterov": 1, "momentum": 0.9} if name == "SGD" else {}
+        optimizer = getattr(library.optim, name)([parameter], lr=0.1, maximize=1, **more)
+
+        def step(parameter: Any = parameter, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            (parameter * parameter).sum().backward()
+            optimizer.step()
+
+        for _ in range(3):
+            (wrap(step) if library is ej else step)()
+        found.append(parameter.tolist())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
