@@ -70,7 +70,6 @@ from eagerjit.runtime.native.language import (
 )
 from eagerjit.runtime.native.loads import lacks_key, load_attribute, load_cell, load_grad, load_item
 from eagerjit.runtime.native.objects import (
-    PyErr_NoMemory,
     allocate,
     fresh_tensor,
     hold,
@@ -366,7 +365,7 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
         n_words += load_i64(executable, EXECUTABLE_SLOTS)
         frame = PyMem_RawCalloc(n_words + 1, 8)
         if frame == 0:
-            PyErr_NoMemory()
+            no_memory(8 * n_words)
             return FAILED
     leaves = frame
     outputs = leaves + 8 * n_leaves
