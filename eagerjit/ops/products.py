@@ -61,7 +61,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
         if isinstance(factor, bool) and dtype is not dtypes.bool_:
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
     if dtype is dtypes.bool_:
-        product = product if alpha else product.logical_and(False)
+        product = product if alpha else product & False
         return product.logical_or(input) if beta else product
     return linear.weighted_sum(input, product, beta, alpha)
 
