@@ -61,7 +61,9 @@ def _is_real(value: Any) -> bool:
     """None is left to the body as well."""
     if value is None:
         return True
-    return _is_number(value) and not (value.dtype.is_complex if isinstance(value, Tensor) else np.iscomplexobj(value))
+    if isinstance(value, Tensor):
+        return _is_number(value) and not value.dtype.is_complex
+    return isinstance(value, (int, float, np.integer, np.floating, np.bool_))
 
 
 def _is_dtype(value: Any) -> bool:
