@@ -57,7 +57,7 @@ def _hypot(input: Tensor, other: Tensor) -> Tensor:
 
 
 @define
-def _xlog1py(input: Tensor, other: Tensor) -> Tensor:
+def _xlog1py(input: Any, other: Any) -> Tensor:
     """input * log1p(other), 0 where input is 0."""
     zero = (input == 0.0).logical_and(other.isnan().logical_not())
     return (input * other.where(zero.logical_not(), 0.0).log1p()).where(zero.logical_not(), 0.0)

@@ -121,8 +121,9 @@ def test_jitted_lists_of_tensors() -> None:
 
 def test_jitted_sequences_are_read_at_every_call() -> None:
     numbers = deque([1.0, 2.0])
-    jitted = eagerjit.jit(lambda x: x + eagerjit.tensor(numbers))
-    with pytest.warns(UserWarning, match="deque"):
-        assert jitted(eagerjit.ones(2)).tolist() == [2.0, 3.0]
+    jitted = eagerjit.jit(lambda x: x + eagerjit.tensor(numbers), fullgraph=True)
+    assert jitted(eagerjit.ones(2)).tolist() == [2.0, 3.0]
     numbers[0] = 9.0
     assert jitted(eagerjit.ones(2)).tolist() == [10.0, 3.0]
+    numbers.appendleft(4)
+    assert jitted(eagerjit.ones(3)).tolist() == [5.0, 10.0, 3.0]
