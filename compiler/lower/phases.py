@@ -41,7 +41,7 @@ class Phases:
                     stack += node.inputs
 
     def note(self, number: int, nodes: Iterable[Node]) -> None:
-        """Notes what a step computes."""
+        """A step computes these nodes."""
         mark = 1 << number
         for node in nodes if self.late else ():
             for phase in self.late:
