@@ -30,6 +30,7 @@ from eagerjit.compiler.signature import (
 from eagerjit.compiler.unify import equal_products, replacements, unify
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import cache, cpu, execute, log, routines
+from eagerjit.runtime.once import once
 from eagerjit.runtime.program import Program
 from eagerjit.runtime.records import record, replace
 from eagerjit.tensors.tensor import Tensor
@@ -55,14 +56,12 @@ class Report:
     def compiled(self) -> Compiled:
         """Kernels and plan; made again where the program came from the disk."""
         if self._compiled is None:
-            from eagerjit.compiler.lower.assemble import compile_trace
-            from eagerjit.compiler.lower.build import Blocking
-
+            compile_trace, blocking = _lowering()
             if self.pending:
                 simplified(self.trace)
                 self.pending = False
             with sizes.after_recording(self.trace.hints):
-                self._compiled = compile_trace(self.trace, Blocking(_lanes()))
+                self._compiled = compile_trace(self.trace, blocking(_lanes()))
         return self._compiled
 
 
@@ -179,6 +178,15 @@ def _log_fusion(name: str, compiled: Compiled) -> None:
         if isinstance(built, Built):
             reason = built.reasons[0] if built.reasons else ""
             log.write("fuse", f"{name}: {built.kernel.name}: {', '.join(built.sources)}: {reason}")
+
+
+@once
+def _lowering() -> Any:
+    """What lowers a trace, imported under the lock: a fork in the middle would leave its child half of the modules."""
+    from eagerjit.compiler.lower.assemble import compile_trace
+    from eagerjit.compiler.lower.build import Blocking
+
+    return compile_trace, Blocking
 
 
 def _lanes() -> int:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from eagerjit.runtime import cache, cpu
-from eagerjit.runtime.once import lock
+from eagerjit.runtime.once import lock, once
 from eagerjit.runtime.records import replace
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ _loaded: WeakValueDictionary[tuple[str, ...], cpu.LoadedObject] = WeakValueDicti
 
 def machine_code(kernels: Sequence[Kernel], earlier: Callable[[], Code | None] = lambda: None) -> Code:
     """Machine code of kernels; `earlier` finds that of a program which may have had some of them."""
-    from eagerjit.compiler.codegen.llvm import emit_module
-    from eagerjit.compiler.loops import body_text
-
+    emit_module, body_text = _emission()
     width = cpu.vector_width_bits()
     names = [symbol(width, body_text(kernel)) for kernel in kernels]
     wanted = dict(zip(names, kernels, strict=True))
@@ -71,6 +69,15 @@ def machine_code(kernels: Sequence[Kernel], earlier: Callable[[], Code | None] =
         _keep(objects[-1:])
     places = {name: (i, j) for i, one in enumerate(objects) for j, name in enumerate(one.symbols)}
     return Code(tuple(objects), tuple(places[name] for name in names))
+
+
+@once
+def _emission() -> Any:
+    """What writes kernels as text, imported under the lock, which a fork waits for."""
+    from eagerjit.compiler.codegen.llvm import emit_module
+    from eagerjit.compiler.loops import body_text
+
+    return emit_module, body_text
 
 
 def symbol(width: int, body: str) -> str:

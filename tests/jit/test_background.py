@@ -223,3 +223,40 @@ assert os.waitpid(pid, 0)[1] == 0
 assert f.wait(30) and f(x).tolist() == expected
 """
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("n", [1, 20, 50])
+def test_a_fork_waits_for_what_the_compiler_imports(n: int, tmp_path: Path) -> None:
+    eager = """
+import os, sys, threading, time
+import eagerjit as torch
+def model(x):
+    return torch.sin(x) * 0.5
+x = torch.ones(4)
+expected = model(x).tolist()
+"""
+    compiled = f"""
+class Slow:
+    n = 0
+    reached = threading.Event()
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is not threading.main_thread():
+            self.n += 1
+            if self.n == {n}:
+                self.reached.set()
+                time.sleep(0.05)
+slow = Slow()
+sys.meta_path.insert(0, slow)
+f = torch.jit(model, background=True)
+f(x)
+assert slow.reached.wait(30)
+pid = os.fork()
+if pid == 0:
+    good = f.wait(10) and f(x).tolist() == expected and f.wait(10) and f(x).tolist() == expected
+    os._exit(0 if good and f.cache_info().compiles == 1 else 1)
+assert os.waitpid(pid, 0)[1] == 0
+assert f.wait(30) and f(x).tolist() == expected
+"""
+    environment = {**os.environ, "EAGERJIT_CACHE": "1", "EAGERJIT_CACHE_DIR": str(tmp_path)}
+    for script in (eager, eager + compiled):  # the first one leaves the code of the operations in the cache
+        subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60, env=environment)
