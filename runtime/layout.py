@@ -65,6 +65,11 @@ def loaded() -> bool:
     return _filled_for == bound.generation
 
 
+def serves(function: str) -> bool:
+    """Whether native execution is on already, and has a function without compiling it first."""
+    return loaded() and native().has(function)
+
+
 def status() -> str:
     """Whether native execution is on, and if not, why."""
     if ready():

@@ -33,6 +33,6 @@ class MakeCall(OpCall):
         self._kind = kind
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if layout.loaded():
+        if layout.serves("make_call"):
             self._call_natively("make_call")
         return self.slow(*args, **kwargs)

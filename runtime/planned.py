@@ -54,7 +54,7 @@ class Planned(OpCall):
         return super().__signature__.replace(return_annotation=Signature.empty)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if layout.loaded():
+        if layout.serves("planned_call"):
             with lock:
                 self._answers = Answers(self)
                 self._call_natively("planned_call")

@@ -31,7 +31,7 @@ class Remembered(DirectlyCalled, heap_types.raw_base("RememberedBase", c.REMEMBE
         self.function, self.learner = function, self._learn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if layout.loaded():
+        if layout.serves("remembered_call"):
             with lock:
                 self._answers = Answers(self)
                 self._call_natively("remembered_call")

@@ -35,7 +35,7 @@ class ViewCall(OpCall):
         self._kind = kind
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if layout.ready():
+        if layout.ready() and layout.serves("view_call"):
             self._call_natively("view_call")
         return self.slow(*args, **kwargs)
 
@@ -49,6 +49,6 @@ class TensorCall(ViewCall):
         super().__init__(MAKE, function, ())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if layout.loaded():
+        if layout.serves("view_call"):
             self._call_natively("view_call")
         return self.slow(*args, **kwargs)

@@ -58,7 +58,7 @@ class Walker(heap_types.raw_base("WalkerBase", c.WALKER_FIELDS)):  # type: ignor
 
 def ready() -> bool:
     """Whether native code walks; it does once it is loaded."""
-    return layout.loaded() and (hasattr(Walker, "walk") or _install())
+    return layout.loaded() and (hasattr(Walker, "walk") or (layout.serves("walk_call") and _install()))
 
 
 def _install() -> bool:

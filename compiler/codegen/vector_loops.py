@@ -19,7 +19,7 @@ SHORT = (4, 8)
 SMALL = 32
 """Statements of a loop at most for that."""
 
-LONG, DEARER = 56, 12
+LONG, DEARER = 40, 12
 """Statements of a loop whose step is not compiled once more for the rest; an elementary function is as many more."""
 
 

