@@ -10,6 +10,9 @@ from eagerjit.compiler.codegen.elements_apart import MOST_APART, ElementsApart, 
 from eagerjit.compiler.codegen.tails import store_first
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Param, Store
 
+CACHE_LINE, AHEAD = 64, 16
+"""Bytes that come from memory together, and how many such a vector loop asks for what it needs later."""
+
 PAGE = 4096
 """Bytes that are there all together or not at all."""
 
@@ -32,9 +35,9 @@ class MemoryAccess(ElementsApart):
 
     `values` are the kernel's names so far. In a vector loop, `whole` is whether all lanes are on, where code with a
     `mask` is for such steps too; `by_rows`: it begins anew for every row, so that what is left of a row may be most of
-    it; `tiles` are the loads whose vectors lie transposed on the stack. Loads that don't vary in a loop move out of it,
-    if their parameter is never stored to. Where tasks run `together` as lanes, an element of `scratch` memory is a
-    vector.
+    it; `asks_early`: a step asks for what later ones load; `tiles` are the loads whose vectors lie transposed on the
+    stack. Loads that don't vary in a loop move out of it, if their parameter is never stored to. Where tasks run
+    `together` as lanes, an element of `scratch` memory is a vector.
     """
 
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
@@ -46,7 +49,7 @@ class MemoryAccess(ElementsApart):
         self.stored = stored
         self.variables: list[str] = []
         self.whole: Value | None = None
-        self.by_rows = False
+        self.by_rows = self.asks_early = False
         self.vector_variables: set[str] = set()
         self.checked = False
         self.tiles: dict[str, tuple[str, Value]] = {}
@@ -207,6 +210,8 @@ class MemoryAccess(ElementsApart):
         b, memory = self.b, value.dtype
         kind, align = b.type(memory, self.lanes), self._align(memory)
         if mask is None:
+            if not overwrites:
+                self._prefetch(pointer, memory, 1, "w")
             volatile = " volatile" if overwrites else ""
             b.emit(f"store{volatile} {kind} {value.text}, ptr {pointer.text}, align {align}")
             return
@@ -215,6 +220,20 @@ class MemoryAccess(ElementsApart):
             return
         call = f"@llvm.masked.store.{b.mangle(memory, self.lanes)}.p0({kind} {value.text}, ptr {pointer.text}"
         b.emit(f"call void {call}, i32 {align}, <{self.lanes} x i1> {mask.text})")
+
+    def _prefetch(self, pointer: Value, memory: str, step: int, access: str) -> None:
+        """Asks for the cache lines that later steps of a vector loop read ("r") or write ("w").
+
+        A processor looks ahead by itself, but of what is read not far enough where steps compute long, and of what is
+        written hardly at all.
+        """
+        if not self.vector_variables:
+            return
+        b = self.b
+        for line in range(-(-self.lanes * BITS[memory] // 8 // CACHE_LINE)):
+            place = b.name("%p")
+            b.emit(f"{place} = getelementptr i8, ptr {pointer.text}, i64 {step * CACHE_LINE * (AHEAD + line)}")
+            b.emit(f"call void @llvm.prefetch.p0(ptr {place}, i32 {'rw'.index(access)}, i32 3, i32 1)")
 
     def _masks_natively(self, memory: str) -> bool:
         """Whether adjacent lanes are one access: all of them, or those of a mask that an instruction takes."""
@@ -230,6 +249,8 @@ class MemoryAccess(ElementsApart):
             pointer = b.pure("ptr", 0, text, pointer.depth)
             mask = self._reverse(mask) if mask else None
         if mask is None:
+            if self.asks_early:
+                self._prefetch(pointer, memory, step, "r")
             loaded = self._effect(memory, self.lanes, f"load {kind}, ptr {pointer.text}, align {align}")
         else:
             call = f"@llvm.masked.load.{b.mangle(memory, self.lanes)}.p0(ptr {pointer.text}, i32 {align}"

@@ -22,6 +22,14 @@ SMALL = 32
 LONG, DEARER = 40, 12
 """Statements of a loop whose step is not compiled once more for the rest; an elementary function is as many more."""
 
+BUSY = 4
+"""Statements of a loop over more than rows that asks early for what it loads: next steps do not begin meanwhile."""
+
+
+def _length(loop: Loop) -> int:
+    """How many statements a step of the loop is."""
+    return len(loop.body) + DEARER * sum(isinstance(s, Let) and s.op in DEAR for s in loop.body)
+
 
 class VectorLoops(MemoryAccess):
     """The vector loops of one kernel. `folding` are the accumulators that they add to and that start outside them."""
@@ -52,6 +60,7 @@ class VectorLoops(MemoryAccess):
     def vector(self, loop: Loop) -> None:
         """A vector loop: whole steps, then what is left."""
         b, self.by_rows = self.b, loop.start == 0
+        self.asks_early = self.by_rows or _length(loop) > BUSY
         start, stop = self.bound(loop.start), self.bound(loop.stop)
         extent: int | None = None
         if isinstance(loop.start, int) and isinstance(loop.stop, int):
@@ -103,7 +112,7 @@ class VectorLoops(MemoryAccess):
         if extent is not None and (extent < lanes or extent % lanes == 0):
             return False
         plain = all(isinstance(s, Let | Load | Store | Accumulate) for s in loop.body)
-        return plain and len(loop.body) + DEARER * sum(isinstance(s, Let) and s.op in DEAR for s in loop.body) > LONG
+        return plain and _length(loop) > LONG
 
     def _short_rows(self, loop: Loop, stop: Value, lanes: int, done: str) -> None:
         """Rows of few elements as vectors that hold no more, and on to `done`; opens the block for others.
