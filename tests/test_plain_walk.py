@@ -14,7 +14,9 @@ import pytest
 import eagerjit as torch
 from eagerjit.autograd import engine
 from eagerjit.nn import functional
-from eagerjit.runtime import walking
+from eagerjit.runtime import layout, walking
+from eagerjit.runtime.native.library import native
+from eagerjit.state import state
 
 WALKS = ("native", "python")
 
@@ -23,10 +25,14 @@ WALKS = ("native", "python")
 def walk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """All walks are done natively, or all by the engine."""
 
-    def refuse(*_: Any) -> Any:
-        raise AssertionError("the walk is not plain")
+    collect = engine.collect
 
-    (torch.ones(1) + 1).add_(1)
+    def refuse(*given: Any) -> Any:
+        assert state.tracer is not None, "the walk is not plain"
+        return collect(*given)
+
+    assert layout.ready()
+    native().address("walk_call")  # which compiles it, where nobody has
     if request.param == "python":
         monkeypatch.setattr(walking, "ready", lambda: False)
     else:
@@ -84,6 +90,29 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def product(a: Any, b: Any) -> Any:
+    return (a * b).tanh() * b
+
+
+def parts(a: Any, b: Any) -> Any:
+    c = a.exp() * b
+    return c, c.sin() + a, (b * 2).sum(1)
+
+
+CALLS: dict[str, Callable[[Any, Any, Callable[..., Any], Callable[..., Any]], Any]] = {
+    "one": lambda a, b, f, _: f(a, b).sum(),
+    "one after another": lambda a, b, f, _: f(f(a, b), b).sum(),
+    "between operations": lambda a, b, f, _: (f(a.sin(), b.t().t()) * a + b).sum(),
+    "added to what came before": lambda a, b, f, _: (a * b).sum() + f(a, b).sum() + (a - b).exp().sum(),
+    "twice the same": lambda a, b, f, _: (f(a, a) + b).sum(),
+    "several results": lambda a, b, f, g: sum(x.sum() for x in g(a, b)) + f(a, b).mean(),
+    "one of several results": lambda a, b, _, g: g(a, b)[2].sum() + 0 * a.sum(),
+    "a result that others depend on": lambda a, b, f, g: f(*g(a, b)[:2]).sum(),
+    "written later": lambda a, b, f, _: f(a, b).mul_(2).add_(a).sum(),
+    "slices": lambda a, b, f, _: f(a[:, 1:], b[:, :3]).sum() + f(a[:1], b[1:2]).sum(),
+}
+
+
 def leaves() -> tuple[Any, Any]:
     values = np.random.default_rng(1).standard_normal((2, 3, 4)).astype("f")
     return tuple(torch.tensor(v, requires_grad=True) for v in values)  # type: ignore[return-value]
@@ -132,6 +161,52 @@ def test_native_code_walks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loss.backward(retain_graph=True)
     assert torch.autograd.grad(loss, [a], create_graph=True)[0].shape == (3, 4)
     loss.backward()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients_of_compiled_calls_are_those_of_the_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, f, g = CALLS[name], torch.jit(product), torch.jit(parts)
+    here = gradients(lambda a, b: program(a, b, f, g))
+    assert here == gradients(lambda a, b: program(a, b, product, parts))
+    assert walking.ready()
+    monkeypatch.setattr(walking, "ready", lambda: False)
+    assert here == gradients(lambda a, b: program(a, b, f, g))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_native_code_walks_through_compiled_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, g = torch.jit(product), torch.jit(parts)
+    a, b = leaves()
+    for _ in range(2):
+        CALLS[name](a, b, f, g).backward()
+    loss, frozen = CALLS[name](a, b, f, g), f(a, a.detach())
+    monkeypatch.setattr(engine, "collect", lambda *_: pytest.fail("the engine walks"))
+    loss.backward(retain_graph=True)
+    loss.backward()
+    torch.autograd.grad(frozen.sum(), a)
+    for used_up in (loss, frozen.sum()):
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            used_up.backward()
+
+
+@both
+def test_what_a_compiled_call_leaves_can_be_walked(walk: str) -> None:
+    a, b = leaves()
+    x, y, z = torch.jit(parts)(a, b)
+    z.sum().backward()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        x.sum().backward()
+
+
+@both
+def test_values_that_a_compiled_call_saved_are_refused_once_overwritten(walk: str) -> None:
+    a, b = leaves()
+    c = a * 1
+    d = torch.jit(product)(c, b)
+    c.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        d.sum().backward()
 
 
 @both

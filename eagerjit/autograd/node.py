@@ -131,10 +131,12 @@ class Several:
     Its gradients are added to what has reached its inputs before, use by use, as those of the operations would be.
 
     inner   which of its results others depend on
+    walked_alone    whether a walk goes through it as through any node, whatever else there is
     """
 
     rules = None
     partial = True
+    walked_alone = False
     inner: tuple[int, ...] = ()
 
     @property

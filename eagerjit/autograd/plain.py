@@ -1,7 +1,7 @@
 """The plain walk backwards, which native code does (`runtime/native/walk.py`): what Python tells it and does for it.
 
 It is that of the engine, node for node and bit for bit, without what few walks meet: recording, hooks of nodes,
-compiled calls, large tensors that were cut into slices.
+gradients of compiled calls' gradients, large tensors that were cut into slices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from eagerjit.autograd.node import GradNode, filled, used_up
 from eagerjit.autograd.release import lighten
 from eagerjit.autograd.stale import check_versions
 from eagerjit.runtime import walking
-from eagerjit.runtime.native.agreed import KIND_OP, KIND_OTHER, KIND_STRANGE
+from eagerjit.runtime.native.agreed import KIND_CALL, KIND_OP, KIND_OTHER, KIND_STRANGE
+from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
 
@@ -41,7 +42,9 @@ def _kind_of(kind: type) -> int:
     from eagerjit.calling.dispatch import Op
 
     found = KIND_OP if issubclass(kind, Op) else KIND_OTHER
-    if getattr(kind, "partial", False) or hasattr(kind, "__getattr__"):
+    if getattr(kind, "partial", False):
+        found = KIND_CALL if getattr(kind, "walked_alone", False) else KIND_STRANGE
+    elif hasattr(kind, "__getattr__"):
         found = KIND_STRANGE
     _kinds[kind] = found
     return found
@@ -54,6 +57,19 @@ def _gradients(node: GradNode, incoming: Any, needs: Any, create_graph: bool, sh
         results = formal.noted(node, results)
         shared.update(map(id, results))  # they may be what came in
     return results
+
+
+def _through_call(node: GradNode, incoming: Any, needs: tuple[bool, ...], known: list[Any]) -> tuple[Any, ...]:
+    """Gradients for the inputs of a compiled call, added to those known."""
+    node.op.check(node, incoming, needs)
+    casting = state.casting
+    if casting is None:
+        return node.op.backward_onto(node, incoming, needs, known, False)  # type: ignore[no-any-return]
+    set_casting(None)  # gradients have the dtypes of what was converted
+    try:
+        return node.op.backward_onto(node, incoming, needs, known, False)  # type: ignore[no-any-return]
+    finally:
+        set_casting(casting)
 
 
 def _check(node: GradNode, needs: tuple[bool, ...]) -> None:
@@ -80,4 +96,7 @@ _WALKER = walking.Walker(
     hooked=leaf_hooked,
     lighten=lighten,
     used_up=_raise_used_up,
+    is_whole=lambda op: not op.inner,
+    through_call=_through_call,
+    release_call=lambda node, gone: node.op.release(node, gone),
 )

@@ -54,6 +54,8 @@ class Compiled(Several):
 class CallOp(Compiled):
     """The op of a node that is a compiled call."""
 
+    walked_alone = True
+
     def __init__(self, backward: Backward, arguments: tuple[Any, ...]):
         super().__init__()
         self.differentiable, self.arguments = backward, arguments

@@ -40,7 +40,7 @@ BESIDE = 6  # tasks, status, tables of functions, partials, counters, null
 MOST_HIDDEN = 48  # parameters that the compiler may add to a kernel: of its own, and with tensor maps
 
 # -- what an object is to the walk of a tape (`walk_graph.py`) --------------------------------------------------------
-KIND_STRANGE, KIND_OP, KIND_OTHER = 0, 1, 2
+KIND_STRANGE, KIND_OP, KIND_OTHER, KIND_CALL = 0, 1, 2, 3
 
 # -- calls of the host that native code tries first -------------------------------------------------------------------
 POTRF, GETRF, GETRS, TRSM, GESDD, SYEVD, GEQRF, ORGQR = range(8)  # LAPACK's functions (`factors.py`)

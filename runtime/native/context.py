@@ -195,6 +195,9 @@ WALKER_TO_LEAF = 96
 WALKER_HOOKED = 104
 WALKER_LIGHTEN = 112
 WALKER_USED_UP = 120
+WALKER_IS_WHOLE = 128
+WALKER_THROUGH_CALL = 136
+WALKER_RELEASE_CALL = 144
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
@@ -208,7 +211,7 @@ OPERATOR_FIELDS = (
 FACTS_FIELDS = ("_span", "_fused", "_saved", "_n_saved", "_gradients")
 WALKER_FIELDS = (
     "kinds", "kind_of", "facts_name", "learn", "learn_gradient", "saves", "gradients", "check", "fill", "beside",
-    "to_leaf", "hooked", "lighten", "used_up",
+    "to_leaf", "hooked", "lighten", "used_up", "is_whole", "through_call", "release_call",
 )  # fmt: skip
 REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

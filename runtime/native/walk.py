@@ -1,5 +1,5 @@
 """The plain walk backwards: what the engine (`eagerjit/autograd/engine.py`) does where nothing is recorded, no node has
-hooks and none stands for several operations.
+hooks, and those that stand for several operations are compiled calls that are gone through as a whole.
 
 Per node native code knows which Program its gradient is (`runtime/walking.py`); what it does not know it asks Python
 for, node by node. It stands back, with NotImplemented and before anything has been computed, from what is not plain.
@@ -26,6 +26,7 @@ from eagerjit.runtime.native.context import (
     TRUE,
     WALKER_HOOKED,
     WALKER_LIGHTEN,
+    WALKER_RELEASE_CALL,
     WALKER_SAVES,
     WALKER_TO_LEAF,
     context,
@@ -43,8 +44,11 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import array_of, hold, is_tensor, let_go, replace_slot
+from eagerjit.runtime.native.walk_calls import go_through_call
 from eagerjit.runtime.native.walk_graph import collect, keep_relevant, slot_of
 from eagerjit.runtime.native.walk_memory import (
+    CALLS,
+    CREATE_GRAPH,
     EDGE_BYTES,
     EDGE_TARGET,
     EDGES,
@@ -61,21 +65,26 @@ from eagerjit.runtime.native.walk_memory import (
     RECORD_FACTS,
     RECORD_GONE,
     RECORD_INPUTS,
+    RECORD_IS_CALL,
     RECORD_LEADS,
     RECORD_N_EDGES,
     RECORD_OF,
     RECORD_OP,
+    RECORD_UNREACHED,
     RECORDS,
     SLOT_BYTES,
     SLOT_WANTED,
     SLOTS,
+    TARGETS,
     WALK_BYTES,
+    asked,
     begin,
     find,
     finish,
+    succeeded,
     vector_item,
 )
-from eagerjit.runtime.native.walk_steps import asked, deposit, go_through, succeeded
+from eagerjit.runtime.native.walk_steps import deposit, go_through
 
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
@@ -86,6 +95,8 @@ PyList_Type = external_data("PyList_Type")
 PyList_New = external("ptr PyList_New(i64)")
 PyList_SetItem = external("i32 PyList_SetItem(ptr, i64, ptr)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
+PySet_New = external("ptr PySet_New(ptr)")
+PySet_Add = external("i32 PySet_Add(ptr, ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
 Py_NotImplementedStruct = external_data("_Py_NotImplementedStruct")
 
@@ -102,9 +113,10 @@ def _is_own(grad: ptr) -> bool:
     return load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG != 0
 
 
-def _to_leaves(walk: ptr, shared: ptr, create_graph: ptr) -> i64:
+def _to_leaves(walk: ptr, shared: ptr) -> i64:
     """Adds what has reached the leaves to their `.grad`, in the order in which it reached them last; -1 on failure."""
     none = load_ptr(context, NONE)
+    create_graph = load_ptr(walk, CREATE_GRAPH)
     plain = create_graph != load_ptr(context, TRUE)
     for at in range(load_i64(walk, REACHED + 8)):
         index = load_i64(vector_item(walk, REACHED, 8, at), 0)
@@ -238,6 +250,21 @@ def _lasts(walk: ptr, record: ptr) -> i64:
     return 1
 
 
+def _call_lasts(walk: ptr, position: i64, node: ptr) -> i64:
+    """Whether a part of a compiled call can be walked still, now that nodes before it are gone; -1 on failure."""
+    gone = PySet_New(ptr(0))
+    if gone == 0:
+        return -1
+    for i in range(position + 1, load_i64(walk, ORDER + 8)):
+        record = vector_item(walk, RECORDS, RECORD_BYTES, load_i64(vector_item(walk, ORDER, 8, i), 0))
+        if load_i64(record, RECORD_GONE) and PySet_Add(gone, load_ptr(record, RECORD_OF)) != 0:
+            let_go(gone)
+            return -1
+    ended = PyObject_CallFunctionObjArgs(asked(walk, WALKER_RELEASE_CALL), node, gone, ptr(0))
+    let_go(gone)
+    return -1 if succeeded(ended) != 0 else ended != load_ptr(context, TRUE)
+
+
 def _release(walk: ptr, all_nodes: bool) -> i64:
     """Drops the values of the nodes, and those as a whole that cannot be walked again (`release.py`); -1 on failure."""
     none = load_ptr(context, NONE)
@@ -245,10 +272,15 @@ def _release(walk: ptr, all_nodes: bool) -> i64:
         record = vector_item(walk, RECORDS, RECORD_BYTES, load_i64(vector_item(walk, ORDER, 8, i), 0))
         if not all_nodes and load_i64(record, RECORD_LEADS) == 0:
             continue
+        if load_i64(walk, CALLS) and load_i64(record, RECORD_UNREACHED):
+            continue  # what a compiled call gives no gradient may depend on what the plain call's results do not
         node = load_ptr(record, RECORD_OF)
-        lasts = _lasts(walk, record)
+        is_call = load_i64(record, RECORD_IS_CALL)
+        lasts = _call_lasts(walk, i, node) if is_call else _lasts(walk, record)
         if lasts < 0:
             return -1
+        if lasts and is_call:
+            continue
         if lasts:
             if succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_LIGHTEN), node, ptr(0))) != 0:
                 return -1
@@ -262,9 +294,10 @@ def _release(walk: ptr, all_nodes: bool) -> i64:
 # -- the walk ---------------------------------------------------------------------------------------------------------
 
 
-def _walked(walk: ptr, grads: ptr, targets: ptr, retain: bool, create_graph: ptr, shared: ptr) -> ptr:
+def _walked(walk: ptr, grads: ptr, retain: bool, shared: ptr) -> ptr:
     """What has been found for the targets, None without any; null on failure."""
     none = load_ptr(context, NONE)
+    targets = load_ptr(walk, TARGETS)
     if targets != none:
         _want(walk, targets)
         keep_relevant(walk)
@@ -277,11 +310,12 @@ def _walked(walk: ptr, grads: ptr, targets: ptr, retain: bool, create_graph: ptr
         record = vector_item(walk, RECORDS, RECORD_BYTES, load_i64(vector_item(walk, ORDER, 8, i), 0))
         if targets != none and load_i64(record, RECORD_LEADS) == 0:
             continue
-        if go_through(walk, record, shared, create_graph) != 0:
+        is_call = load_i64(record, RECORD_IS_CALL)
+        if (go_through_call(walk, record) if is_call else go_through(walk, record, shared)) != 0:
             return 0
     found = none
     if targets == none:
-        if _to_leaves(walk, shared, create_graph) != 0:
+        if _to_leaves(walk, shared) != 0:
             return 0
         hold(none)
     else:
@@ -303,12 +337,12 @@ def walk_call(walker: ptr, arguments: ptr) -> ptr:
     if begin(walk, walker) != 0:
         return 0
     found: ptr = 0
-    targets = PyTuple_GetItem(arguments, 2)
-    if collect(walk, PyTuple_GetItem(arguments, 0), targets) == 0:
+    store_ptr(walk, TARGETS, PyTuple_GetItem(arguments, 2))
+    store_ptr(walk, CREATE_GRAPH, PyTuple_GetItem(arguments, 4))
+    if collect(walk, PyTuple_GetItem(arguments, 0)) == 0:
         retain = PyTuple_GetItem(arguments, 3) == load_ptr(context, TRUE)
-        create_graph = PyTuple_GetItem(arguments, 4)
         grads = PyTuple_GetItem(arguments, 1)
-        found = _walked(walk, grads, targets, retain, create_graph, PyTuple_GetItem(arguments, 5))
+        found = _walked(walk, grads, retain, PyTuple_GetItem(arguments, 5))
     elif PyErr_Occurred() == 0:
         hold(Py_NotImplementedStruct)
         found = Py_NotImplementedStruct

@@ -1,12 +1,12 @@
 """The graph of a walk backwards: the nodes that its roots depend on, last executed first, and where gradients flow.
 
-Whatever the plain walk does not know (hooks, nodes that stand for several operations) makes it stand back: functions
-here give -1 then, and where they have set an exception.
+Whatever the plain walk does not know (hooks, most nodes that stand for several operations) makes it stand back:
+functions here give -1 then, and where they have set an exception.
 """
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.agreed import KIND_OP, KIND_STRANGE
+from eagerjit.runtime.native.agreed import KIND_CALL, KIND_OP, KIND_STRANGE
 from eagerjit.runtime.native.context import (
     ARRAY_DIMS,
     ARRAY_NDIM,
@@ -24,6 +24,7 @@ from eagerjit.runtime.native.context import (
     REQUIRES_GRAD,
     TRUE,
     WALKER_FACTS_NAME,
+    WALKER_IS_WHOLE,
     WALKER_KIND_OF,
     WALKER_KINDS,
     WALKER_LEARN,
@@ -42,6 +43,8 @@ from eagerjit.runtime.native.language import (
 )
 from eagerjit.runtime.native.objects import any_array_of, hold, is_tensor, let_go
 from eagerjit.runtime.native.walk_memory import (
+    CALLS,
+    CREATE_GRAPH,
     EDGE_BYTES,
     EDGE_KEPT,
     EDGE_PART,
@@ -62,6 +65,7 @@ from eagerjit.runtime.native.walk_memory import (
     RECORD_EDGES,
     RECORD_FACTS,
     RECORD_INPUTS,
+    RECORD_IS_CALL,
     RECORD_LEADS,
     RECORD_N_EDGES,
     RECORD_OF,
@@ -72,6 +76,7 @@ from eagerjit.runtime.native.walk_memory import (
     SLOT_BYTES,
     SLOT_WANTED,
     SLOTS,
+    TARGETS,
     WALKER,
     enter,
     find,
@@ -129,6 +134,19 @@ def _facts_of(walk: ptr, op: ptr) -> ptr:
     return facts
 
 
+def _is_plain_call(walk: ptr, op: ptr) -> bool:
+    """Whether a walk goes through a compiled call as a whole: nothing inside of it is wanted, or differentiated."""
+    store_i64(walk, CALLS, load_i64(walk, CALLS) + 1)
+    if load_ptr(walk, CREATE_GRAPH) == load_ptr(context, TRUE):
+        return 0
+    if load_ptr(walk, TARGETS) == load_ptr(context, NONE):
+        return 1
+    whole = PyObject_CallOneArg(load_ptr(load_ptr(walk, WALKER), WALKER_IS_WHOLE), op)
+    if whole:
+        let_go(whole)
+    return whole == load_ptr(context, TRUE)
+
+
 def _meet(walk: ptr, node: ptr) -> i64:
     """The record of a node; -1 where the plain walk does not know what to do with it."""
     known = find(walk, node)
@@ -139,7 +157,7 @@ def _meet(walk: ptr, node: ptr) -> i64:
     if load_ptr(sequence, OBJECT_TYPE) != PyLong_Type or node_slot(node, NODE_HOOKS) != load_ptr(context, NONE):
         return -1
     kind = _kind_of(walk, op)
-    if kind <= KIND_STRANGE:
+    if kind <= KIND_STRANGE or (kind == KIND_CALL and not _is_plain_call(walk, op)):
         return -1
     facts: ptr = 0
     if kind == KIND_OP:
@@ -158,6 +176,7 @@ def _meet(walk: ptr, node: ptr) -> i64:
     store_ptr(record, RECORD_OP, op)
     store_ptr(record, RECORD_FACTS, facts)
     store_i64(record, RECORD_SEQUENCE, PyLong_AsLongLong(sequence))
+    store_i64(record, RECORD_IS_CALL, kind == KIND_CALL)
     inputs = node_slot(node, NODE_INPUTS)
     if inputs != load_ptr(context, NONE):
         if load_ptr(inputs, OBJECT_TYPE) != PyTuple_Type:
@@ -307,11 +326,12 @@ def _first_wanted(targets: ptr) -> i64:
     return earliest
 
 
-def collect(walk: ptr, roots: ptr, targets: ptr) -> i64:
+def collect(walk: ptr, roots: ptr) -> i64:
     """Finds all that the roots depend on, to each of which the first edges lead; -1 where the walk stands back.
 
     Without targets (None) that is all, with targets what was executed after the first of them.
     """
+    targets = load_ptr(walk, TARGETS)
     earliest = _first_wanted(targets) if targets != load_ptr(context, NONE) else -1
     for i in range(PyList_Size(roots)):
         if edge_to(walk, PyList_GetItem(roots, i), i, -1) < 0:

@@ -27,7 +27,10 @@ PyMem_RawFree = external("void PyMem_RawFree(ptr)")
 RECORDS, EDGES, SLOTS, LEAVES, HEAP, ORDER, REACHED = 0, 24, 48, 72, 96, 120, 144
 TABLE, TABLE_MASK, MET = 168, 176, 184
 WALKER, PARTS = 192, 200
-WALK_BYTES = 208
+CALLS = 208  # how many nodes are compiled calls
+TARGETS = 216  # a list of the tensors whose gradients are wanted, or None (borrowed)
+CREATE_GRAPH = 224  # a bool (borrowed)
+WALK_BYTES = 232
 
 # -- a record: a node -------------------------------------------------------------------------------------------------
 RECORD_OF = 0  # held, as are its operation, its inputs (null: used up) and the facts of an Op
@@ -41,7 +44,9 @@ RECORD_SLOT = 56  # where gradients of its results are
 RECORD_COUNT = 64  # of results; -1 for one that is no tuple
 RECORD_LEADS = 72  # whether a gradient that is wanted depends on it
 RECORD_GONE = 80
-RECORD_BYTES = 88
+RECORD_IS_CALL = 88
+RECORD_UNREACHED = 96  # whether no gradient has come to it
+RECORD_BYTES = 104
 
 # -- an edge: a tensor that a gradient flows to ------------------------------------------------------------------------
 EDGE_POSITION = 0  # of the input, and the item in it that is the tensor, or -1
@@ -76,6 +81,19 @@ def vector_add(walk: ptr, vector: i64, size: i64) -> i64:
     fill_bytes(load_ptr(walk, vector) + count * size, 0, size)
     store_i64(walk, vector + 8, count + 1)
     return count
+
+
+def asked(walk: ptr, function: i64) -> ptr:
+    """One of Python's functions (borrowed)."""
+    return load_ptr(load_ptr(walk, WALKER), function)
+
+
+def succeeded(answer: ptr) -> i64:
+    """0, or -1 where a call of Python has raised; drops what it gave."""
+    if answer == 0:
+        return -1
+    let_go(answer)
+    return 0
 
 
 # -- what has been met ------------------------------------------------------------------------------------------------

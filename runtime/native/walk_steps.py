@@ -31,6 +31,7 @@ from eagerjit.runtime.native.language import buffer, external, i64, load_i64, lo
 from eagerjit.runtime.native.objects import array_of, hold, is_tensor, let_go, tensor_over
 from eagerjit.runtime.native.walk_graph import node_slot
 from eagerjit.runtime.native.walk_memory import (
+    CREATE_GRAPH,
     EDGE_BYTES,
     EDGE_KEPT,
     EDGE_PART,
@@ -52,11 +53,13 @@ from eagerjit.runtime.native.walk_memory import (
     RECORD_OF,
     RECORD_OP,
     RECORD_SLOT,
+    RECORD_UNREACHED,
     SLOT_BYTES,
     SLOT_GRAD,
     SLOT_WANTED,
     SLOTS,
-    WALKER,
+    asked,
+    succeeded,
     vector_add,
     vector_item,
 )
@@ -75,19 +78,6 @@ PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, .
 PyErr_Occurred = external("ptr PyErr_Occurred()")
 
 MOST_ARGUMENTS = 30  # of an operation whose gradient is called natively
-
-
-def asked(walk: ptr, function: i64) -> ptr:
-    """One of Python's functions (borrowed)."""
-    return load_ptr(load_ptr(walk, WALKER), function)
-
-
-def succeeded(answer: ptr) -> i64:
-    """0, or -1 where a call of Python has raised; drops what it gave."""
-    if answer == 0:
-        return -1
-    let_go(answer)
-    return 0
 
 
 # -- gradients that reach a tensor ------------------------------------------------------------------------------------
@@ -153,7 +143,7 @@ def _hand_on(walk: ptr, edge: i64, grad: ptr, incoming: ptr, n: i64, shared: ptr
 # -- one node ---------------------------------------------------------------------------------------------------------
 
 
-def _take_incoming(walk: ptr, record: ptr) -> ptr:
+def take_incoming(walk: ptr, record: ptr) -> ptr:
     """A new tuple of the gradients that reached a node's results, None for those that none reached; null for none."""
     count = load_i64(record, RECORD_COUNT)
     slots = vector_item(walk, SLOTS, SLOT_BYTES, load_i64(record, RECORD_SLOT))
@@ -192,6 +182,12 @@ def _filled(walk: ptr, record: ptr, incoming: ptr) -> ptr:
     return incoming
 
 
+def is_used_up(record: ptr) -> bool:
+    """Whether a walk, perhaps one inside of this, has freed what a node saved."""
+    node = load_ptr(record, RECORD_OF)
+    return load_ptr(record, RECORD_INPUTS) == 0 or node_slot(node, NODE_INPUTS) == load_ptr(context, NONE)
+
+
 def _is_fresh(record: ptr) -> bool:
     """Whether no input and no result of a node was overwritten since it was recorded."""
     node = load_ptr(record, RECORD_OF)
@@ -226,7 +222,7 @@ def _needs(walk: ptr, record: ptr) -> i64:
     return needs
 
 
-def _flags(walk: ptr, record: ptr) -> ptr:
+def needed_flags(walk: ptr, record: ptr) -> ptr:
     """A new tuple of bools: which inputs need a gradient; null on failure."""
     n = PyTuple_Size(load_ptr(record, RECORD_INPUTS))
     flags = PyTuple_New(n)
@@ -258,7 +254,7 @@ def _gradient(walk: ptr, record: ptr, needs: i64) -> ptr:
     known = _known_gradient(load_ptr(record, RECORD_FACTS), needs)
     if known:
         return known
-    flags = _flags(walk, record)
+    flags = needed_flags(walk, record)
     if flags == 0:
         return 0
     op = load_ptr(record, RECORD_OP)
@@ -327,14 +323,15 @@ def _through_program(walk: ptr, record: ptr, gradient: ptr, incoming: ptr, share
     return status
 
 
-def _through_python(walk: ptr, record: ptr, incoming: ptr, shared: ptr, create_graph: ptr) -> i64:
+def _through_python(walk: ptr, record: ptr, incoming: ptr, shared: ptr) -> i64:
     """Hands on the gradients of a node as Python computes them; -1 on failure."""
     none = load_ptr(context, NONE)
-    flags = _flags(walk, record)
+    flags = needed_flags(walk, record)
     if flags == 0:
         return -1
     node = load_ptr(record, RECORD_OF)
     function = asked(walk, WALKER_GRADIENTS)
+    create_graph = load_ptr(walk, CREATE_GRAPH)
     results = PyObject_CallFunctionObjArgs(function, node, incoming, flags, create_graph, shared, ptr(0))
     let_go(flags)
     if results == 0:
@@ -362,30 +359,30 @@ def _through_python(walk: ptr, record: ptr, incoming: ptr, shared: ptr, create_g
     return status
 
 
-def go_through(walk: ptr, record: ptr, shared: ptr, create_graph: ptr) -> i64:
+def go_through(walk: ptr, record: ptr, shared: ptr) -> i64:
     """Hands on the gradients of one node; -1 on failure."""
-    incoming = _take_incoming(walk, record)
+    incoming = take_incoming(walk, record)
     if incoming == 0:
+        store_i64(record, RECORD_UNREACHED, 1)
         return -1 if PyErr_Occurred() else 0
     node = load_ptr(record, RECORD_OF)
-    inputs = load_ptr(record, RECORD_INPUTS)
     several = load_i64(record, RECORD_COUNT) >= 0
     if several:
         incoming = _filled(walk, record, incoming)
         if incoming == 0:
             return -1
     status = 0
-    if inputs == 0 or node_slot(node, NODE_INPUTS) == load_ptr(context, NONE):  # a walk inside of this one may free it
+    if is_used_up(record):
         status = succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_USED_UP), node, ptr(0)))
     elif not _is_fresh(record):
-        flags = _flags(walk, record)
+        flags = needed_flags(walk, record)
         status = -1
         if flags:
             status = succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_CHECK), node, flags, ptr(0)))
             let_go(flags)
     if status == 0:
         facts = load_ptr(record, RECORD_FACTS)
-        plain = create_graph != load_ptr(context, TRUE) and not several and facts != 0
+        plain = load_ptr(walk, CREATE_GRAPH) != load_ptr(context, TRUE) and not several and facts != 0
         needs = _needs(walk, record) if plain and load_i64(facts, FACTS_FUSED) else -1
         gradient = _gradient(walk, record, needs) if needs > 0 else ptr(0)
         if gradient:
@@ -393,6 +390,6 @@ def go_through(walk: ptr, record: ptr, shared: ptr, create_graph: ptr) -> i64:
         elif PyErr_Occurred():
             status = -1
         elif needs != 0:
-            status = _through_python(walk, record, incoming, shared, create_graph)
+            status = _through_python(walk, record, incoming, shared)
     let_go(incoming)
     return status
