@@ -66,7 +66,7 @@ def loaded() -> bool:
 
 
 def serves(function: str) -> bool:
-    """Whether native execution is on already, and has a function without compiling it first."""
+    """Whether native execution is on already, and has a function."""
     return loaded() and native().has(function)
 
 

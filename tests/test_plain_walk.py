@@ -15,10 +15,17 @@ import eagerjit as torch
 from eagerjit.autograd import engine
 from eagerjit.nn import functional
 from eagerjit.runtime import layout, walking
-from eagerjit.runtime.native.library import native
+from eagerjit.runtime.native import improving
 from eagerjit.state import state
 
 WALKS = ("native", "python")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def native() -> None:
+    """Where the disk does not have it, quick code does not walk."""
+    assert layout.ready()
+    improving.wait()
 
 
 @pytest.fixture
@@ -31,8 +38,6 @@ def walk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any
         assert state.tracer is not None, "the walk is not plain"
         return collect(*given)
 
-    assert layout.ready()
-    native().address("walk_call")  # which compiles it, where nobody has
     if request.param == "python":
         monkeypatch.setattr(walking, "ready", lambda: False)
     else:

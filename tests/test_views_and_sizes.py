@@ -13,7 +13,7 @@ import torch
 import eagerjit as ej
 from eagerjit.runtime import layout
 from eagerjit.runtime.answers import MAX_ANSWERS
-from eagerjit.runtime.native import library
+from eagerjit.runtime.native import improving
 from eagerjit.tensors.tensor import Tensor
 
 VIEWS: dict[str, Any] = {
@@ -65,11 +65,10 @@ SIZES: dict[str, Any] = {
 
 
 def native() -> bool:
-    """Whether native code serves views and sizes, compiled by this call where nobody has."""
-    if not layout.ready():
-        return False
-    library.native().address("view_call")
-    return True
+    """Whether native code serves views and sizes; where the disk does not have it, quick code does not."""
+    found = layout.ready()
+    improving.wait()
+    return found
 
 
 def several(result: Any) -> tuple[Any, ...]:

@@ -59,15 +59,17 @@ def _gradients(node: GradNode, incoming: Any, needs: Any, create_graph: bool, sh
     return results
 
 
-def _through_call(node: GradNode, incoming: Any, needs: tuple[bool, ...], known: list[Any]) -> tuple[Any, ...]:
+def _through_call(
+    node: GradNode, incoming: Any, needs: tuple[bool, ...], known: list[Any], create_graph: bool
+) -> Any:
     """Gradients for the inputs of a compiled call, added to those known."""
     node.op.check(node, incoming, needs)
     casting = state.casting
     if casting is None:
-        return node.op.backward_onto(node, incoming, needs, known, False)  # type: ignore[no-any-return]
+        return node.op.backward_onto(node, incoming, needs, known, create_graph)
     set_casting(None)  # gradients have the dtypes of what was converted
     try:
-        return node.op.backward_onto(node, incoming, needs, known, False)  # type: ignore[no-any-return]
+        return node.op.backward_onto(node, incoming, needs, known, create_graph)
     finally:
         set_casting(casting)
 

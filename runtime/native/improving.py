@@ -1,9 +1,9 @@
 """The native runtime where the disk does not have it: compiled quickly, and well by a thread that takes its time.
 
-Quick code is of two groups of modules, of which the second is compiled when one of its functions is asked for. The
-thread compiles a module at a time, some 50 ms, and nobody waits for it longer: it stands back where somebody records or
-compiles, and a process that exits waits for what is being compiled at that moment and drops the rest. The disk keeps
-what is done. A child of a fork has no such thread and goes on as it is.
+Quick code is of the modules that compiled functions and operators need; what the others do Python does until there is
+better code. The thread compiles a module at a time, some 50 ms, and nobody waits for it longer: it stands back where
+somebody records or compiles, and a process that exits waits for what is being compiled at that moment and drops the
+rest. The disk keeps what is done. A child of a fork has no such thread and goes on as it is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from types import ModuleType
+from collections.abc import Sequence
 
 from eagerjit.runtime import busy, cache, cpu
 from eagerjit.runtime.native.parts import NativeLibrary, Part, functions, memory
@@ -30,44 +29,27 @@ _threads: list[threading.Thread] = []
 
 
 class QuickLibrary(NativeLibrary):
-    """A part compiled quickly, with a cell for each public function that better code can be put into."""
+    """The first modules of a part compiled quickly, with a cell for each function that better code can be put into."""
 
     def __init__(self, part: Part, later: str):
-        self._part = part
         at = [module.__name__.rpartition(".")[2] for module in part.modules].index(later)
-        self._modules, self._later = part.modules[:at], part.modules[at:]
+        self._modules = part.modules[:at]
         self._functions = {name for module in self._modules for name in functions(module)}
-        self._rest: cpu.LoadedObject | None = None
         self.is_improved = False
-        super().__init__(self._compiled("first", self._modules, (), {}))
+        super().__init__(self._compiled(part))
 
-    def _compiled(
-        self, group: str, modules: Sequence[ModuleType], base: Sequence[ModuleType], symbols: Mapping[str, int]
-    ) -> cpu.LoadedObject:
-        key = cache.content_key(self._part.key, "quick", group)
+    def _compiled(self, part: Part) -> cpu.LoadedObject:
+        key = cache.content_key(part.key, "quick")
         code = cache.get("native", key)
         if code is None:
             from eagerjit.runtime.native.translate import Translated
 
-            (code,) = cpu.linked(cpu.compile_text(Translated(modules, base).replaceable(), "quick"))
+            (code,) = cpu.linked(cpu.compile_text(Translated(self._modules, ()).replaceable(), "quick"))
             cache.put("native", key, code)
-        return cpu.load_object(code, symbols={name: at for name, at in symbols.items() if name.encode() in code})
+        return cpu.load_object(code)
 
     def has(self, name: str) -> bool:
-        return self.is_improved or self._rest is not None or name in self._functions
-
-    def address(self, name: str) -> int:
-        with lock:
-            try:
-                return super().address(name)
-            except KeyError:
-                if self.is_improved:
-                    raise
-            if self._rest is None:
-                names = [name for module in self._modules for name in (*functions(module), *memory(module))]
-                given = {name: self._loaded.address(name) for name in names}
-                self._rest = self._compiled("second", self._later, self._modules, given)
-            return self._rest.address(name)
+        return self.is_improved or name in self._functions
 
     def improve(self, objects: Sequence[bytes]) -> None:
         """Puts well compiled code in the place of what runs, over the same memory, and gives out its addresses."""
@@ -76,20 +58,14 @@ class QuickLibrary(NativeLibrary):
         with lock:
             names = {name for module in self._modules for name in memory(module, private=True)}
             better = cpu.load_object(*objects, symbols={name: self._loaded.address(name) for name in names})
-            groups = [(self._loaded, self._modules), *([(self._rest, self._later)] if self._rest else [])]
-            cells = {
-                loaded.address(code_cell(name)): better.address(name)
-                for loaded, modules in groups
-                for module in modules
-                for name in functions(module)
-            }
-            for cell, code in cells.items():
-                ctypes.c_int64.from_address(cell).value = code
+            for name in self._functions:
+                cell = ctypes.c_int64.from_address(self._loaded.address(code_cell(name)))
+                cell.value = better.address(name)
             self._replaced, self._loaded, self.is_improved = self._loaded, better, True
 
 
 def load(part: Part, later: str) -> QuickLibrary:
-    """The part, compiled quickly, the modules from `later` on when they are needed, and improved in the background."""
+    """The part compiled quickly, but for the modules from `later` on, and improved in the background."""
     library = QuickLibrary(part, later)
     thread = threading.Thread(target=_improve, args=(part, library), name="eagerjit-native", daemon=False)
     _threads.append(thread)

@@ -7,7 +7,7 @@ import ctypes
 import functools
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,14 @@ class NativeLibrary:
         return self._loaded.address(name)
 
     def has(self, name: str) -> bool:
-        """Whether a public function is there without being compiled first."""
+        """Whether a public function is there, and not only with better code."""
         return True
+
+    def find(self, name: str) -> int:
+        """The address of a public function or global; 0 if there is none such."""
+        with contextlib.suppress(KeyError):
+            return self.address(name)
+        return 0
 
     def function(self, name: str, result: Any, *arguments: Any, keep_gil: bool = False) -> Any:
         """A public function as a ctypes callable of these types; `keep_gil` for quick ones that rely on the GIL."""
@@ -77,7 +83,7 @@ class Part:
     def loaded(stored: list[bytes], *base: NativeLibrary) -> NativeLibrary:
         """What the disk has of a part, over its loaded bases."""
         names, *code = stored
-        given = {name: _found(name, base) for name in names.decode().split()}
+        given = {name: at for library in base for name in names.decode().split() if (at := library.find(name))}
         return NativeLibrary(cpu.load_object(*code, symbols=given))
 
     def translated(self) -> Translated:
@@ -99,14 +105,6 @@ class Part:
         kept = [names.encode(), *code]
         cache.put("native", self.key, b"".join(len(one).to_bytes(_LENGTH, "little") + one for one in kept))
         return kept
-
-
-def _found(name: str, base: Sequence[NativeLibrary]) -> int:
-    """Where a name is, looked for from the last base on: the first compiles what it has none of yet."""
-    for library in base[:0:-1]:
-        with contextlib.suppress(KeyError):
-            return library.address(name)
-    return base[0].address(name)
 
 
 def functions(module: ModuleType) -> list[str]:

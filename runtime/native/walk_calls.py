@@ -6,6 +6,7 @@ from eagerjit.runtime.native.context import NONE, WALKER_THROUGH_CALL, WALKER_US
 from eagerjit.runtime.native.language import external, i64, load_i64, load_ptr, ptr, store_i64, store_ptr
 from eagerjit.runtime.native.objects import hold, let_go
 from eagerjit.runtime.native.walk_memory import (
+    CREATE_GRAPH,
     EDGE_BYTES,
     EDGE_KEPT,
     EDGE_POSITION,
@@ -106,7 +107,9 @@ def go_through_call(walk: ptr, record: ptr) -> i64:
         flags = needed_flags(walk, record)
         taken = _taken(walk, record) if flags else ptr(0)
     if taken:
-        totals = PyObject_CallFunctionObjArgs(asked(walk, WALKER_THROUGH_CALL), node, incoming, flags, taken, ptr(0))
+        function = asked(walk, WALKER_THROUGH_CALL)
+        create_graph = load_ptr(walk, CREATE_GRAPH)
+        totals = PyObject_CallFunctionObjArgs(function, node, incoming, flags, taken, create_graph, ptr(0))
         if totals:
             status = _hand_on_totals(walk, record, totals, taken)
             let_go(totals)

@@ -44,7 +44,6 @@ from eagerjit.runtime.native.language import (
 from eagerjit.runtime.native.objects import any_array_of, hold, is_tensor, let_go
 from eagerjit.runtime.native.walk_memory import (
     CALLS,
-    CREATE_GRAPH,
     EDGE_BYTES,
     EDGE_KEPT,
     EDGE_PART,
@@ -135,10 +134,8 @@ def _facts_of(walk: ptr, op: ptr) -> ptr:
 
 
 def _is_plain_call(walk: ptr, op: ptr) -> bool:
-    """Whether a walk goes through a compiled call as a whole: nothing inside of it is wanted, or differentiated."""
+    """Whether a walk goes through a compiled call as a whole: nothing inside of it is wanted."""
     store_i64(walk, CALLS, load_i64(walk, CALLS) + 1)
-    if load_ptr(walk, CREATE_GRAPH) == load_ptr(context, TRUE):
-        return 0
     if load_ptr(walk, TARGETS) == load_ptr(context, NONE):
         return 1
     whole = PyObject_CallOneArg(load_ptr(load_ptr(walk, WALKER), WALKER_IS_WHOLE), op)
