@@ -23,7 +23,7 @@ LONG, DEARER = 40, 12
 """Statements of a loop whose step is not compiled once more for the rest; an elementary function is as many more."""
 
 BUSY = 4
-"""Statements of a loop over more than rows that asks early for what it loads: next steps do not begin meanwhile."""
+"""Statements up to which a loop that is not over rows asks for nothing that it loads: its next steps have begun."""
 
 
 def _length(loop: Loop) -> int:

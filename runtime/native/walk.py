@@ -279,10 +279,8 @@ def _release(walk: ptr, all_nodes: bool) -> i64:
         lasts = _call_lasts(walk, i, node) if is_call else _lasts(walk, record)
         if lasts < 0:
             return -1
-        if lasts and is_call:
-            continue
         if lasts:
-            if succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_LIGHTEN), node, ptr(0))) != 0:
+            if not is_call and succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_LIGHTEN), node, ptr(0))) != 0:
                 return -1
             continue
         store_i64(record, RECORD_GONE, 1)
@@ -311,6 +309,7 @@ def _walked(walk: ptr, grads: ptr, retain: bool, shared: ptr) -> ptr:
         if targets != none and load_i64(record, RECORD_LEADS) == 0:
             continue
         is_call = load_i64(record, RECORD_IS_CALL)
+        store_i64(walk, CALLS, load_i64(walk, CALLS) + is_call)
         if (go_through_call(walk, record) if is_call else go_through(walk, record, shared)) != 0:
             return 0
     found = none

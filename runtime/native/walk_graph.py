@@ -43,7 +43,6 @@ from eagerjit.runtime.native.language import (
 )
 from eagerjit.runtime.native.objects import any_array_of, hold, is_tensor, let_go
 from eagerjit.runtime.native.walk_memory import (
-    CALLS,
     EDGE_BYTES,
     EDGE_KEPT,
     EDGE_PART,
@@ -76,7 +75,7 @@ from eagerjit.runtime.native.walk_memory import (
     SLOT_WANTED,
     SLOTS,
     TARGETS,
-    WALKER,
+    asked,
     enter,
     find,
     pop,
@@ -110,12 +109,11 @@ def node_slot(node: ptr, offset: i64) -> ptr:
 
 def _kind_of(walk: ptr, op: ptr) -> i64:
     """What kind of operation stands on the tape; -1 with an exception set."""
-    walker = load_ptr(walk, WALKER)
     kind = load_ptr(op, OBJECT_TYPE)
-    known = PyDict_GetItem(load_ptr(walker, WALKER_KINDS), kind)
+    known = PyDict_GetItem(asked(walk, WALKER_KINDS), kind)
     if known:
         return PyLong_AsLongLong(known)
-    known = PyObject_CallOneArg(load_ptr(walker, WALKER_KIND_OF), kind)
+    known = PyObject_CallOneArg(asked(walk, WALKER_KIND_OF), kind)
     if known == 0:
         return -1
     found = PyLong_AsLongLong(known)
@@ -125,20 +123,18 @@ def _kind_of(walk: ptr, op: ptr) -> i64:
 
 def _facts_of(walk: ptr, op: ptr) -> ptr:
     """A new reference to the facts of an Op, learnt at the first need; null with an exception set."""
-    walker = load_ptr(walk, WALKER)
-    facts = PyObject_GetAttr(op, load_ptr(walker, WALKER_FACTS_NAME))
+    facts = PyObject_GetAttr(op, asked(walk, WALKER_FACTS_NAME))
     if facts == load_ptr(context, NONE):
         let_go(facts)
-        facts = PyObject_CallOneArg(load_ptr(walker, WALKER_LEARN), op)
+        facts = PyObject_CallOneArg(asked(walk, WALKER_LEARN), op)
     return facts
 
 
 def _is_plain_call(walk: ptr, op: ptr) -> bool:
     """Whether a walk goes through a compiled call as a whole: nothing inside of it is wanted."""
-    store_i64(walk, CALLS, load_i64(walk, CALLS) + 1)
     if load_ptr(walk, TARGETS) == load_ptr(context, NONE):
         return 1
-    whole = PyObject_CallOneArg(load_ptr(load_ptr(walk, WALKER), WALKER_IS_WHOLE), op)
+    whole = PyObject_CallOneArg(asked(walk, WALKER_IS_WHOLE), op)
     if whole:
         let_go(whole)
     return whole == load_ptr(context, TRUE)

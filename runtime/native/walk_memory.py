@@ -27,7 +27,7 @@ PyMem_RawFree = external("void PyMem_RawFree(ptr)")
 RECORDS, EDGES, SLOTS, LEAVES, HEAP, ORDER, REACHED = 0, 24, 48, 72, 96, 120, 144
 TABLE, TABLE_MASK, MET = 168, 176, 184
 WALKER, PARTS = 192, 200
-CALLS = 208  # how many nodes are compiled calls
+CALLS = 208  # how many compiled calls the walk has come to
 TARGETS = 216  # a list of the tensors whose gradients are wanted, or None (borrowed)
 CREATE_GRAPH = 224  # a bool (borrowed)
 WALK_BYTES = 232
@@ -84,7 +84,7 @@ def vector_add(walk: ptr, vector: i64, size: i64) -> i64:
 
 
 def asked(walk: ptr, function: i64) -> ptr:
-    """One of Python's functions (borrowed)."""
+    """One of Python's functions or tables (borrowed)."""
     return load_ptr(load_ptr(walk, WALKER), function)
 
 

@@ -205,6 +205,16 @@ for n, f in enumerate(functions):
     assert (run.returncode, run.stderr.strip().rpartition("\n")[2]) == (status, end), run.stderr
 
 
+FORK = """
+pid = os.fork()
+if pid == 0:
+    good = f.wait(30) and f(x).tolist() == expected and f.wait(30) and f(x).tolist() == expected
+    os._exit(0 if good and f.cache_info().compiles == 1 else 1)
+assert os.waitpid(pid, 0)[1] == 0
+assert f.wait(30) and f(x).tolist() == expected
+"""
+
+
 def test_a_child_of_a_fork_compiles_for_itself() -> None:
     script = """
 import os, eagerjit as torch
@@ -215,14 +225,8 @@ def model(x):
 f = torch.jit(model, background=True)
 x = torch.ones(4)
 expected = f(x).tolist()
-pid = os.fork()
-if pid == 0:
-    good = f.wait(30) and f(x).tolist() == expected and f.wait(30) and f(x).tolist() == expected
-    os._exit(0 if good and f.cache_info().compiles == 1 else 1)
-assert os.waitpid(pid, 0)[1] == 0
-assert f.wait(30) and f(x).tolist() == expected
 """
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script + FORK], cwd=ROOT, check=True, timeout=60)
 
 
 @pytest.mark.parametrize("n", [1, 20, 50])
@@ -250,13 +254,7 @@ sys.meta_path.insert(0, slow)
 f = torch.jit(model, background=True)
 f(x)
 assert slow.reached.wait(30)
-pid = os.fork()
-if pid == 0:
-    good = f.wait(10) and f(x).tolist() == expected and f.wait(10) and f(x).tolist() == expected
-    os._exit(0 if good and f.cache_info().compiles == 1 else 1)
-assert os.waitpid(pid, 0)[1] == 0
-assert f.wait(30) and f(x).tolist() == expected
 """
     environment = {**os.environ, "EAGERJIT_CACHE": "1", "EAGERJIT_CACHE_DIR": str(tmp_path)}
-    for script in (eager, eager + compiled):  # the first one leaves the code of the operations in the cache
+    for script in (eager, eager + compiled + FORK):  # the first one leaves the code of the operations in the cache
         subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60, env=environment)
