@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling.dispatch import Op
-from eagerjit.compiled import compilation
-from eagerjit.devices import CPU
-from eagerjit.ops.host import HostOp
+from eagerjit.ops.host import HostOp, has_kernels
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensors.placement import device_of
 from eagerjit.tensors.tensor import Tensor
 
 LARGEST = 256
@@ -36,11 +33,7 @@ class FlashOp(HostOp):
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """The kernels' results, or NumPy's."""
-        return Op.eager(self, arguments) if _has_kernels(arguments[0]) else super().eager(arguments)
-
-
-def _has_kernels(tensor: Tensor) -> bool:
-    return compilation.backend is not None or device_of(tensor) is not CPU
+        return Op.eager(self, arguments) if has_kernels(arguments[0]) else super().eager(arguments)
 
 
 def _scores(query: Any, key: Any, mask: Any, causal: bool, scale: float) -> np.ndarray:
@@ -165,7 +158,7 @@ flash_gradients = FlashOp(
 
 def suits(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
     """Whether kernels compute this attention: where there are some, in their formats, without a mask's gradient."""
-    if not _has_kernels(query) or query.dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32):
+    if not has_kernels(query) or query.dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32):
         return False
     if (mask is not None and mask.requires_grad) or (state.tracer is not None and state.tracer.single_example):
         return False

@@ -132,6 +132,11 @@ class LoweredOp(HostOp):
         return super()._call(*arguments)
 
 
+def has_kernels(tensor: Tensor) -> bool:
+    """Whether kernels of a GPU work on a tensor."""
+    return compilation.backend is not None or device_of(tensor) is not CPU
+
+
 def called(function: str, tensors: Sequence[Tensor], types: Sequence[tuple[Any, Any]], *rest: Any) -> tuple[Any, ...]:
     """The results of a function that kernels compute (`compiler/lower/matrices.py`), in an op's body.
 

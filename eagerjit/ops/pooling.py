@@ -9,8 +9,9 @@ from typing import Any
 from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
+from eagerjit.ops.host import has_kernels
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
+from eagerjit.ops.windows import Numbers, chosen_spread, count, window_maximum, window_sum
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.fitting import whole, wholes
@@ -35,7 +36,13 @@ def scattered(values: Any, places: Any, like: Any) -> Any:
     return flat.scatter_add(2, places.flatten(2), values.contiguous().flatten(2)).reshape(like.shape)
 
 
-max_pool_op = Op("max_pool", _max_pool, (lambda g, out, input, *how: scattered(g[0], out[1], input), *(None,) * 5))
+def _max_pool_gradient(g: Any, out: Any, input: Any, *how: Any) -> Any:
+    """Of a GPU's programs one has a whole plane that is scattered to: there places look at their windows instead."""
+    found = chosen_spread(g[0], out[1], input.shape[2:], *how[:4]) if has_kernels(g[0]) else None
+    return scattered(g[0], out[1], input) if found is None else found
+
+
+max_pool_op = Op("max_pool", _max_pool, (_max_pool_gradient, *(None,) * 5))
 max_pool_op.absent_gradients, max_pool_op.results_read, max_pool_op.formal = True, (1,), RELU_LIKE
 
 

@@ -204,6 +204,47 @@ def window_maximum(
     return (x if any(k > 1 for k in kernel) else x.clone()), places.expand(x.shape).contiguous()
 
 
+MOST_SEEING = 36
+"""Windows that see one place, up to which `chosen_spread` looks at them all."""
+
+
+def chosen_spread(
+    values: Any, places: Any, size: Any, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers
+) -> Any:
+    """Every window's number added to the place of spatial sizes `size` that it names; None where many windows see one.
+
+    Each place looks at the windows that may see it, in their order: what a scatter gives, without one.
+    """
+    size = tuple(size)
+    behind = [(k - 1) * d // s for k, s, d in zip(kernel, stride, dilation, strict=True)]
+    if math.prod(b + 1 for b in behind) > MOST_SEEING:
+        return None
+    rows = [(n + p + s - 1) // s for n, s, p in zip(size, stride, padding, strict=True)]  # of places a stride apart
+    after = [n - w for n, w in zip(rows, values.shape[2:], strict=True)]
+    if any(behind) or any(type(n) is not int or n != 0 for n in after):
+        border = [0, 0, *behind], [0, 0, *after]
+        values, places = surrounded(values, *border), surrounded(places, *border, value=-1)
+    own: Any = 0
+    for n, r, s, p in zip(size, rows, stride, padding, strict=True):
+        along = arange(r * s, device=values.device).reshape((r, s)) - p
+        own = own * n if type(own) is int else (own * n).reshape((*own.shape, 1, 1))
+        own = own + along
+    shape, wide = [*values.shape[:2]], [*values.shape[:2]]
+    for r, s in zip(rows, stride, strict=True):
+        shape, wide = [*shape, r, 1], [*wide, r, s]
+    total: Any = 0
+    for back in product(*(range(b + 1) for b in behind)):
+        value, place = values, places
+        for d, (first, r) in enumerate(zip(back, rows, strict=True)):
+            value, place = (views.slice_dim(x, d + 2, first, first + r) for x in (value, place))
+        value, place = (x.reshape(shape).expand(wide) for x in (value, place))
+        total = total + value.where(place == own, 0)
+    total = total.reshape((*values.shape[:2], *(r * s for r, s in zip(rows, stride, strict=True))))
+    for d, (n, p) in enumerate(zip(size, padding, strict=True)):
+        total = views.slice_dim(total, d + 2, p, p + n)
+    return total
+
+
 def _inside(start: Tensor, dilation: int) -> Tensor:
     """The first places that windows see behind the border, from those where they begin."""
     behind = (-start).clamp(min=0)

@@ -17,9 +17,9 @@ from eagerjit.runtime.native import descriptors as record
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu.driver import Driver
 
-FORMATS = {"f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_*
-NAMES = {"f16": "fp16", "bf16": "bf16"}
-ITEMSIZE = 2
+FORMATS = {"f16": 6, "f32": 7, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_*
+NAMES = {"f16": "fp16", "f32": "fp32", "bf16": "bf16"}
+ITEMSIZES = {"f16": 2, "f32": 4, "bf16": 2}
 MOST_DIMENSIONS, MOST_STRIDE, MOST_EXTENT = 5, 1 << 40, 1 << 31
 """Limits of a map: dimensions, bytes between neighbours; and of 32 bits of a place."""
 LEAST_BYTES = 128 << 10
@@ -70,14 +70,15 @@ class Descriptor:
     @property
     def possible(self) -> bool:
         """Whether there is a map of such a tensor at an address that 16 bytes divide."""
-        steps = [ITEMSIZE * stride for stride in self.strides[:-1]]
+        itemsize = ITEMSIZES[self.dtype]
+        steps = [itemsize * stride for stride in self.strides[:-1]]
         span = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)) + 1
         return (
             len(self.shape) <= MOST_DIMENSIONS
             and self.strides[-1] == 1
             and all(0 < step < MOST_STRIDE and step % 16 == 0 for step in steps)
             and all(0 < extent < MOST_EXTENT for extent in self.shape)
-            and ITEMSIZE * span >= LEAST_BYTES
+            and itemsize * span >= LEAST_BYTES
         )
 
 
@@ -97,7 +98,8 @@ class TensorMap:
         memory = ctypes.create_string_buffer(record.RECORD_BYTES + record.MAP_ALIGNMENT)
         start = -(-ctypes.addressof(memory) // record.MAP_ALIGNMENT) * record.MAP_ALIGNMENT
         self._memory, self.address = memory, start
-        dims, steps = descriptor.shape[::-1], [ITEMSIZE * s for s in descriptor.strides[-2::-1]]
+        itemsize = ITEMSIZES[descriptor.dtype]
+        dims, steps = descriptor.shape[::-1], [itemsize * s for s in descriptor.strides[-2::-1]]
         for at, kind, values in (
             (record.ARGUMENT, ctypes.c_int64, (argument,)),
             (record.FORMAT, ctypes.c_int64, (FORMATS[descriptor.dtype],)),

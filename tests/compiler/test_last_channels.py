@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -83,6 +84,24 @@ def test_results_and_gradients(name: str, dtype: str, split: int, tf32: None, mo
     moved, again = run(call, *given)
     assert [x._data.tobytes() for x in again] == [x._data.tobytes() for x in results]
     assert (moved != texts) == (name not in ("few channels", "groups"))
+
+
+def test_blocks_are_read_along_neighbours(tf32: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points of an image are neighbours, but where channels come last; those of a weight are what a sum runs over."""
+    monkeypatch.setattr(convolution, "choose", lambda *sizes, **how: Tile(16, 16, 16, 4, 3))
+    call, *shapes = CASES["plain"]
+    given = [numbers(*shape) for shape in shapes]
+
+    def turned_of(texts: list[str]) -> dict[str, list[str]]:
+        kinds = {kind: next(t for t in texts if f"_{kind}(" in t) for kind in ("convolution", "input", "weight")}
+        return {kind: re.findall(r"tl\.trans\((left|right)\)", text) for kind, text in kinds.items()}
+
+    assert turned_of(run(with_gradients(call), *given)[0]) == {
+        "convolution": ["left"], "input": ["left"], "weight": ["right"],
+    }  # fmt: skip
+    for limit in ("WORK", "REUSED"):
+        monkeypatch.setattr(turned, limit, 0)
+    assert turned_of(run(with_gradients(call), *given)[0]) == {"convolution": [], "input": [], "weight": ["right"]}
 
 
 def test_the_order_of_sums_is_that_of_sizes_alone(tf32: None, monkeypatch: pytest.MonkeyPatch) -> None:

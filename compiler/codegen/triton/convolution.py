@@ -6,6 +6,9 @@
 
 Of many channels, or rows of w, a block of the sum has one tap: the sum runs over taps first. Where the tensors that are
 multiplied have them last in memory, a thread reads several at once. Columns of w's gradient have one tap likewise.
+
+A factor's block is read with neighbours in memory along its last dimension, and turned if need be: a warp reads along
+that one wherever Triton cannot tell which are neighbours.
 """
 
 from __future__ import annotations
@@ -81,6 +84,9 @@ class ConvolutionText(KernelText):
         s = self.statement
         axes = AXES[s.result]
         m, n, k = (" * ".join(map(self.whole, parts)) for parts in axes)
+        down, across = "[:, None]", "[None, :]"
+        turned = {"left": self.by_taps and s.result != "w" and not s.last, "right": s.result == "w"}
+        shapes = {side: (across, down) if turned[side] else (down, across) for side in turned}
         wide = "64" if s.dtype == "f64" else "32"
         of_weight, column, taps = self.by_taps and s.result == "w", "within // height", ""
         if of_weight:
@@ -96,8 +102,8 @@ class ConvolutionText(KernelText):
             "first = tile // (GROUP * wide) * GROUP",
             "height = tl.minimum(high - first, GROUP)",
             "within = tile % (GROUP * wide)",
-            "m = (first + within % height) * ROWS + tl.arange(0, ROWS)[:, None]",
-            f"n = {column} * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+            f"m = (first + within % height) * ROWS + tl.arange(0, ROWS){shapes['left'][0]}",
+            f"n = {column} * COLUMNS + tl.arange(0, COLUMNS){shapes['right'][1]}",
             *(["tap = within // height // across"] if of_weight else ()),
             "if WIDE:",
             "    m = m.to(tl.int64)",
@@ -122,25 +128,38 @@ class ConvolutionText(KernelText):
             start, end = "done - tap * padded", self.whole(SUMMED[s.result])
             self.emit("tap = done // padded")
             found |= self._decoded("tap", ("t",), "")
-        for side, index, outer in (("left", "[None, :]", f"m < {m}"), ("right", "[:, None]", f"n < {n}")):
+        for side, place_of_k, outer in (("left", 1, f"m < {m}"), ("right", 0, f"n < {n}")):
             own = f"k_{side}"
-            self.emit(f"{own} = {start} + tl.arange(0, DEPTH){index}")
+            self.emit(f"{own} = {start} + tl.arange(0, DEPTH){shapes[side][place_of_k]}")
             summed = {SUMMED[s.result]: own} if by_taps else self._decoded(own, axes[2], f"_{side}")
             self.along = {*summed.values()}
             factor = FACTORS[s.result][side == "right"]
             place, conditions = self._place(factor, found | summed, f"_{side}")
-            mask = " & ".join(f"({c})" for c in (outer, f"{own} < {end}", *conditions))
+            self.along.add(own)
+            mask = self._joined((outer, f"{own} < {end}", *conditions))
             self.emit(f"{side} = tl.load({self.memory[factor]} + ({place}), mask={mask}, other=0.0)")
+        left, right = (f"tl.trans({side})" if turned[side] else side for side in turned)
         how = f'input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float{wide}'
-        self.emit(f"product = tl.dot(left, right, product, {how})")
+        self.emit(f"product = tl.dot({left}, {right}, product, {how})")
         self.depth -= 1
         for line in gathered(wide) if self.split else ():
             self.emit(line)
         self.along = set()
+        for index, side, parts in (("m", "left", axes[0]), ("n", "right", axes[1])):
+            if turned[side]:
+                self.emit(f"{index} = tl.trans({index})")
+                found |= {} if index == "n" and of_weight else self._decoded(index, parts, "")
         place, _ = self._place(s.result, found, "")
         inside = f"(m < {m}) & (n < {n})" + " & last" * self.split
         self.emit(f"tl.store({self.memory[s.result]} + ({place}), product, mask={inside})")
         return self.lines
+
+    def _joined(self, conditions: Sequence[str]) -> str:
+        """All of these conditions: first those on the index of the sum alone, so that few are of a whole block."""
+        parts: dict[bool, list[str]] = {True: [], False: []}
+        for condition in conditions:
+            parts[not self.along.isdisjoint(re.findall(r"\w+", condition))].append(f"({condition})")
+        return " & ".join(f"({' & '.join(part)})" for part in parts.values() if part)
 
     def _decoded(self, index: str, parts: tuple[str, ...], suffix: str) -> dict[str, str]:
         """The parts of an index by name, positions and taps as `name` and number of the dimension."""

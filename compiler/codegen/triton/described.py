@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from eagerjit.compiler.codegen.triton.mapping import known
+from eagerjit.compiler.codegen.triton.operations import HALVES
 from eagerjit.compiler.codegen.triton.tiles import Tile
 from eagerjit.compiler.loops import Attention, Product
 from eagerjit.runtime.gpu import descriptors
-from eagerjit.runtime.gpu.descriptors import FORMATS, ITEMSIZE, Descriptor, maps
+from eagerjit.runtime.gpu.descriptors import ITEMSIZES, Descriptor, maps
 
 FIRST = 90
 """The first architecture that has it."""
@@ -48,9 +49,17 @@ def factor_loads(product: Product, batch: Sequence[str]) -> Iterator[str]:
             yield f"    {name} = {block_load(param, outer, places, block, turned)}"
 
 
-def of_factors(product: Product, dtype: str, sizes: Mapping[str, int], tile: Tile) -> tuple[Descriptor, ...]:
-    """Those of both factors of these sizes and addresses; none where one cannot be described."""
+def of_factors(
+    product: Product, dtype: str, sizes: Mapping[str, int], tile: Tile, tf32: bool
+) -> tuple[Descriptor, ...]:
+    """Those of both factors of these sizes and addresses; none where one cannot be described.
+
+    Tensor cores take 32-bit factors only with the elements of a sum side by side.
+    """
     m, n, k = (known(x, sizes) for x in product.sizes)
+    along = known(product.steps[0][1], sizes), known(product.steps[1][0], sizes)
+    if dtype not in HALVES and not (tf32 and along == (1, 1)):
+        return ()
     sides = (product.left, (m, k), (tile.rows, tile.depth)), (product.right, (k, n), (tile.depth, tile.columns))
     found = []
     for side, (param, extents, block) in enumerate(sides):
@@ -69,9 +78,11 @@ def is_large(statement: Attention, sizes: Mapping[str, int]) -> bool:
     """Whether attention's matrices are of sizes that can be described, wherever they lie."""
     high, wide, dim, out = (known(x, sizes) for x in statement.sizes)
     heads = prod(known(extent, sizes) for extent in statement.batch)
-    least = ITEMSIZE * heads * min(high * dim, wide * dim, wide * out, high * out)
-    whole = all(ITEMSIZE * extent % 16 == 0 for extent in (dim, out))
-    return statement.dtype in FORMATS and whole and least >= descriptors.LEAST_BYTES
+    if statement.dtype not in HALVES:
+        return False
+    itemsize = ITEMSIZES[statement.dtype]
+    least = itemsize * heads * min(high * dim, wide * dim, wide * out, high * out)
+    return all(itemsize * extent % 16 == 0 for extent in (dim, out)) and least >= descriptors.LEAST_BYTES
 
 
 def of_attention(
@@ -106,7 +117,7 @@ def _descriptor(
     sizes: Mapping[str, int],
 ) -> Descriptor | None:
     """That of a matrix in each place of a batch, of which `outer` has extents and steps."""
-    if dtype not in FORMATS or sizes.get(param, 1) % 16:
+    if dtype not in ITEMSIZES or sizes.get(param, 1) % 16:
         return None
     found = tuple(known(step, sizes) for step in steps)
     order = 1 if found[1] == 1 else -1

@@ -86,7 +86,7 @@ class ProductKernel:
         }  # fmt: skip
         described: tuple[Descriptor, ...] = ()
         if wanted(architecture):
-            described = of_factors(self.product, self._factors, sizes, tile)
+            described = of_factors(self.product, self._factors, sizes, tile, precision.tf32)
         tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
         part = Part.SPLIT if tile.split > 1 else Part.TILE
         if described and part is Part.TILE and tiles > gpu(architecture).processors and self._alone(tile, architecture):
@@ -105,6 +105,8 @@ class ProductKernel:
 
     def _alone(self, tile: Tile, architecture: int) -> bool:
         """Whether a multiprocessor has room for one program, and that for 16-bit results beside the next blocks."""
+        if self._factors not in HALVES:
+            return False
         follows = len(self.kernel.body) > 1
         return (follows or self.product.dtype in HALVES) and room(tile, self._factors, False, architecture)[0] == 1
 

@@ -74,7 +74,7 @@ class ProductText(KernelText):
             "product = tl.full((ROWS, COLUMNS), 0.0, tl.float32)",
             f"for done in range({begin}, {end}, DEPTH):",
             *(f"    {line}" for line in factor_loads(self.product, places)),
-            "    product = tl.dot(a, b, product)",
+            f"    {_product('32')}",
         )
 
     def _sum(self, begin: str, end: str, wide: str) -> None:
@@ -103,8 +103,7 @@ class ProductText(KernelText):
             f"for done in range({begin}, {end}, DEPTH):",
             f"    a = tl.load(left, mask=(y < {m}) & ({across} < {end} - done), other=0.0)",
             f"    b = tl.load(right, mask=({down} < {end} - done) & (x < {n}), other=0.0)",
-            '    product = tl.dot(a, b, product, input_precision="tf32" if TF32 else "ieee", '
-            f"out_dtype=tl.float{wide})",
+            f"    {_product(wide)}",
             f"    left += {_times('DEPTH', a_column)}",
             f"    right += {_times('DEPTH', b_row)}",
         )
@@ -181,6 +180,10 @@ class ProductText(KernelText):
             self.assign(name, rounded, dtype, frozenset("ti"))
             return
         super().load(name, param, index, dtype)
+
+
+def _product(wide: str) -> str:
+    return f'product = tl.dot(a, b, product, input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float{wide})'
 
 
 def gathered(wide: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from fake_memory import Violation
 
-ITEMSIZES = {6: 2, 9: 2}
+ITEMSIZES = {6: 2, 7: 4, 9: 2}
 WORD = b"fake map"
 
 

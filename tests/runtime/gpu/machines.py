@@ -15,7 +15,7 @@ from fake_maps import MapWord, TensorMap
 
 from eagerjit.cuda.execution import Compile, compiled, layouts
 from eagerjit.runtime.gpu import compiler
-from eagerjit.runtime.gpu.descriptors import FORMATS, ITEMSIZE, Box, Descriptor
+from eagerjit.runtime.gpu.descriptors import FORMATS, ITEMSIZES, Box, Descriptor
 from eagerjit.runtime.gpu.devices import Device, platform, using
 from eagerjit.runtime.gpu.launch import Kernel
 
@@ -109,15 +109,16 @@ SWIZZLES = {32: 1, 64: 2, 128: 3}
 def box(descriptor: Descriptor) -> Box:
     """How a compiler would let blocks be copied: lines of 128 bytes at most."""
     *outer, inner = descriptor.block
-    line = min(inner * ITEMSIZE, 128)
-    return Box((*outer, line // ITEMSIZE), SWIZZLES[line])
+    itemsize = ITEMSIZES[descriptor.dtype]
+    line = min(inner * itemsize, 128)
+    return Box((*outer, line // itemsize), SWIZZLES[line])
 
 
 def check_map(descriptor: Descriptor, found: TensorMap) -> None:
     """A map is of the tensor that a kernel was compiled for."""
     given = found.format, found.dims, found.strides, found.box, found.swizzle
     own = box(descriptor)
-    strides = tuple(ITEMSIZE * stride for stride in descriptor.strides[-2::-1])
+    strides = tuple(ITEMSIZES[descriptor.dtype] * stride for stride in descriptor.strides[-2::-1])
     assert given == (FORMATS[descriptor.dtype], descriptor.shape[::-1], strides, own.extents[::-1], own.swizzle)
 
 

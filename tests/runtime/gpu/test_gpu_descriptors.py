@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import fake_maps
@@ -79,6 +79,45 @@ def test_the_bits_are_those_of_computed_addresses(name: str, split: int, small: 
     assert bits == expected
 
 
+SUMS_ALONG_NEIGHBOURS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "a linear layer's": (lambda x, w: x @ w.T, [(40, 72), (24, 72)]),
+    "with what follows": (lambda x, w, b: Function.leaky_relu(x @ w.T + b), [(40, 72), (24, 72), (24,)]),
+    "batched": CALLS["batched"],
+}
+
+
+@pytest.fixture
+def tf32() -> Iterator[None]:
+    ej.set_float32_matmul_precision("high")
+    yield
+    ej.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("split", [1, 3])
+@pytest.mark.parametrize("name", SUMS_ALONG_NEIGHBOURS)
+def test_factors_that_are_rounded_to_tf32(name: str, split: int, small: None, tf32: None, monkeypatch: Any) -> None:
+    """The same bits, and a block's sums along neighbours, as tensor cores take 32-bit factors."""
+    monkeypatch.setattr(product, "choose", lambda *sizes: Tile(16, 32, 16, 4, 3, split))
+    call, shapes = SUMS_ALONG_NEIGHBOURS[name]
+    arguments = [numbers(*shape, dtype=ej.float32) for shape in shapes]
+    described, bits = launched(call, *arguments)
+    plain, expected = launched(call, *arguments, architecture=80)
+    assert [len(launch.descriptors) for launch in (*described, *plain)] == [2, 0]
+    assert all(d.block[-1] == 16 and d.shape[-1] == 72 for d in described[0].descriptors)
+    assert bits == expected
+
+
+def test_machine_code_of_a_large_product_in_tf32(small: None, tf32: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "choose", lambda *sizes: choose(4096, 4096, 4096, 1, "f32", True))
+    monkeypatch.setattr(Launch, "grid", (1, 1))
+    x = numbers(64, 64, dtype=ej.float32)
+    for call in (lambda x: x @ x.T, lambda x: Function.leaky_relu(x @ x.T) + x):
+        (launch,), _ = launched(call, x)
+        binary = gpu_kernels.binary(launch, 90)
+        assert launch.resident == 0 and "k8.f32.tf32.tf32" in binary.ptx and "cp.async.bulk.tensor" in binary.ptx
+        assert binary.shared <= HOPPER.shared and binary.registers <= 255 and binary.spilled == 0
+
+
 def test_programs_that_are_alone_have_several_tiles(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """On two multiprocessors with room for a program each."""
     monkeypatch.setattr(product, "choose", lambda *sizes: Tile(16, 16, 16, 4, 3))
@@ -141,11 +180,19 @@ def test_factors_that_no_map_describes() -> None:
         "rows that 16 bytes do not divide": (lambda x: numbers(256, 257)[:, :256] @ x, 0),
         "neighbours apart": (lambda x: x[:, ::2] @ x[::2], 0),
         "small": (lambda x: x[:, :8] @ x[:8], 0),
-        "float32": (lambda x: (w := numbers(256, 256, dtype=ej.float32)) @ w, 0),
+        "float32": (lambda x: (w := numbers(256, 256, dtype=ej.float32)) @ w.T, 0),
     }
     for name, (call, count) in cases.items():
         found, _ = launched(call, x)
         assert [len(launch.descriptors) for launch in found] == [count], name
+    ej.set_float32_matmul_precision("high")
+    try:
+        singles = {"sums along neighbours": (lambda w: w @ w.T, 2), "sums across": (lambda w: w @ w, 0)}
+        for name, (call, count) in singles.items():
+            found, _ = launched(call, numbers(256, 256, dtype=ej.float32))
+            assert [len(launch.descriptors) for launch in found] == [count], name
+    finally:
+        ej.set_float32_matmul_precision("highest")
     unaligned = numbers(256 * 256 + 1)
     found, _ = launched(lambda x: x[1:].view(256, 256) @ x[:-1].view(256, 256), unaligned)
     assert not found[0].descriptors
