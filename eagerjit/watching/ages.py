@@ -125,7 +125,7 @@ class Ages:
             if isinstance(values[0], (dict, tuple, np.ndarray)):
                 self.refuse("after gc.freeze() nobody knows since when an object is held", user_line())
             return False
-        known = gc.get_referrers(*values)
+        known = [holder for holder in gc.get_referrers(*values) if holder is not values]  # CPython 3.13 names it too
         if len(known) < at_least or not self._are_young(known):
             return False
         # The attributes of an old object may be in a dictionary only since somebody has asked for it.

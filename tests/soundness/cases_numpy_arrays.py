@@ -523,6 +523,20 @@ def schedules_that_are_arrays(jit):
     yield attempt(f, torch.ones(2), 30)
 
 
+@case(versions=1)
+def writes_to_an_array_from_outside_that_shows_another_s_memory(jit):
+    table = np.arange(6.0).reshape(3, 2)
+
+    @jit
+    def f(x):
+        table[0, 1] += 1
+        return x * 2
+
+    for _ in range(4):
+        yield f(torch.ones(2))
+        yield table.copy()
+
+
 @case(versions=4)
 def classes_picked_from_an_array_by_what_was_computed(jit):
     weights = np.linspace(1, 2, 3)
