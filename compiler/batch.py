@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Graph, Node, TensorType, ancestors
+from eagerjit.compiler.ir import Appended, Graph, Node, TensorType, ancestors
 from eagerjit.compiler.ops import (
     convolution,
     elementwise,
@@ -44,7 +44,7 @@ class Value:
 
 
 @record
-class Batcher:
+class Batcher(Appended):
     """Appends the nodes of the batched graph."""
 
     size: sizes.Expr
@@ -53,12 +53,6 @@ class Batcher:
     source: str = ""
     calls: dict[Any, list[Value]] = field(default_factory=dict)
     """What calls of Python functions became: their results belong together."""
-
-    def emit(self, op: Primitive, *inputs: Node, **attributes: Any) -> Node:
-        """Append one operation."""
-        node = Node(op, inputs, attributes, op.type_rule(*(n.type for n in inputs), **attributes), self.source)
-        self.nodes.append(node)
-        return node
 
     def reshape(self, node: Node, shape: tuple[sizes.Expr, ...]) -> Node:
         """The node under another shape."""

@@ -6,7 +6,7 @@ which they were recorded, and its outputs. Nodes are never changed; passes build
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,23 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.op.name}: {self.type}>"
+
+
+def made(op: Primitive, inputs: Sequence[Node], source: str, **attributes: Any) -> Node:
+    """An operation on these, of the type that its rule says."""
+    return Node(op, tuple(inputs), attributes, op.type_rule(*(n.type for n in inputs), **attributes), source)
+
+
+class Appended:
+    """What appends nodes, one after the other."""
+
+    nodes: list[Node]
+    source: str
+
+    def emit(self, op: Primitive, *inputs: Node, **attributes: Any) -> Node:
+        """Append one operation."""
+        self.nodes.append(made(op, inputs, self.source, **attributes))
+        return self.nodes[-1]
 
 
 @record

@@ -370,17 +370,17 @@ class Emitter:
         if not sizes.least(index.type.numel):
             # All may have one value that is known before the loops over them, but there may be none of them.
             level = max([level, *map(self.level_of, map_)])
-        found = name, level
-        self._check_index(found, size, node)
-        return found
+        self._check_index((name, level), size, node)
+        return name, level
 
     def _check_index(self, index: tuple[str, int], size: sizes.Expr, node: Node) -> None:
         low = self.let("ge", (index, self.constant(0, "i64")), "bool")
         high = self.let("lt", (index, self.position(Affine((), size))), "bool")
         inside = self.let("and", (low, high), "bool")
-        message = f"index out of range in {node.op.name}{_where(node)}".replace("%", "%%")
+        message = f"index out of range in {node.attributes.get('name', node.op.name)}{_where(node)}"
         exception = node.attributes.get("error") or ("RuntimeError" if "dim" in node.attributes else "IndexError")
-        status = self.failures.status(exception, f"{message}: the dimension has size %d", size)
+        told = node.attributes.get("size", size)
+        status = self.failures.status(exception, message.replace("%", "%%") + ": the dimension has size %d", told)
         self.add(index[1], loops.Check(inside[0], status))
 
     def indexed_load(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from eagerjit.compiler.ir import Graph, Node, TensorType, rebuild
+from eagerjit.compiler.ir import Graph, Node, TensorType, made, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.gathers import picked, picks
 from eagerjit.compiler.lower.libraries import RESULT, is_attention
+from eagerjit.compiler.lower.scattered import in_parallel
 from eagerjit.compiler.lower.turned import with_last_channels, with_turned_factors
-from eagerjit.compiler.ops import elementwise, linear, reductions, views
-from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.ops import elementwise, indexing, linear, reductions, views
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
@@ -21,6 +20,7 @@ from eagerjit.runtime.records import replace
 CONTIGUOUS = ("host", "routine")
 """Families whose inputs lie in row-major order, as those of convolutions do."""
 
+SCATTERS = (indexing.scatter_add, indexing.scatter)
 UNSEEN = ("linear", "reduction")
 """Families whose results no elementwise operation computes: to be checked they are copied by one."""
 
@@ -54,6 +54,8 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += _identity(current)
         elif node in orders:
             nodes += _turned(current, orders[node])
+        elif narrow and current.op in SCATTERS and (shared := list(in_parallel(current, trace.hints))):
+            nodes += shared
         elif narrow and picks(current) and node.inputs[0] not in viewed:
             nodes += picked(current)
         elif narrow and current.op is linear.matmul:
@@ -61,7 +63,7 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
         elif _is_slender(current):
             nodes += _summed(current)
         elif _is_outer(current):
-            nodes.append(_made(elementwise.mul, current.inputs, current.source))
+            nodes.append(made(elementwise.mul, current.inputs, current.source))
         elif narrow and current.op in RESULT:
             current = _narrowed(current)
             nodes += list(with_last_channels(current, trace.hints)) or _contiguous(current, {})
@@ -171,22 +173,18 @@ def _summed(node: Node) -> Iterator[Node]:
     left, right = node.inputs
     rank = len(node.shape)
     computed = dtypes.float32 if node.dtype.is_floating_point else dtypes.int64
-    turned = _made(views.permute, (right,), node.source, dims=(*range(rank - 2), rank - 1, rank - 2))
-    wide = [_made(elementwise.cast, (x,), node.source, dtype=computed) for x in (left, turned)]
-    products = _made(elementwise.mul, tuple(wide), node.source)
-    sums = _made(reductions.sum_, (products,), node.source, axes=(rank - 1,))
-    shaped = _made(views.reshape, (sums,), node.source, shape=node.shape)
+    turned = made(views.permute, (right,), node.source, dims=(*range(rank - 2), rank - 1, rank - 2))
+    wide = [made(elementwise.cast, (x,), node.source, dtype=computed) for x in (left, turned)]
+    products = made(elementwise.mul, tuple(wide), node.source)
+    sums = made(reductions.sum_, (products,), node.source, axes=(rank - 1,))
+    shaped = made(views.reshape, (sums,), node.source, shape=node.shape)
     yield from (turned, *wide, products, sums, shaped)
-    yield _made(elementwise.cast, (shaped,), node.source, dtype=node.dtype)
+    yield made(elementwise.cast, (shaped,), node.source, dtype=node.dtype)
 
 
 def _is_outer(node: Node) -> bool:
     """Whether this is a product of columns with rows: each element is the product of two numbers."""
     return node.op is linear.matmul and node.inputs[0].shape[-1] == 1 and not node.dtype.is_complex
-
-
-def _made(op: Primitive, inputs: tuple[Node, ...], source: str, **attributes: Any) -> Node:
-    return Node(op, inputs, attributes, op.type_rule(*(i.type for i in inputs), **attributes), source)
 
 
 def _contiguous(node: Node, copies: dict[Node, Node]) -> Iterator[Node]:

@@ -78,7 +78,8 @@ def _gather_type(x: TensorType, index: TensorType, dim: int, error: str | None =
     if len(x.shape) != len(index.shape):
         raise ValueError("gather: Index tensor must have the same number of dimensions as input tensor")
     for axis, (size, wanted) in enumerate(zip(x.shape, index.shape, strict=True)):
-        if axis != dim and sizes.less(size, wanted):
+        # Asked first, since equal sizes are then known to be so: whole rows are moved as such.
+        if axis != dim and not sizes.equal(size, wanted) and sizes.less(size, wanted):
             raise ValueError(
                 f"gather: Size does not match at dimension {axis}: expected index "
                 f"{[sizes.hint(d) for d in index.shape]} to be no larger than self "

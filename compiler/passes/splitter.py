@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.compiler.ir import Graph, Node, rebuild
+from eagerjit.compiler.ir import Appended, Graph, Node, rebuild
 from eagerjit.compiler.layout import is_contiguous
 from eagerjit.compiler.ops import complexes, elementwise, views
-from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.complex_functions import FUNCTIONS, Pair, Real
 from eagerjit.compiler.passes.complexes import BILINEAR, PART_BY_PART, is_complex
 from eagerjit.compiler.passes.simplify import with_inputs
@@ -20,7 +19,7 @@ from eagerjit.runtime.dtypes import REAL_OF
 Parts = tuple[Node, Node]
 
 
-class Splitter:
+class Splitter(Appended):
     """Appends the nodes of a graph without complex operations; complex nodes that it computes become their parts."""
 
     def __init__(self) -> None:
@@ -42,12 +41,6 @@ class Splitter:
             self.source = node.source
             self.whole(node)
         return rebuild(graph, self.nodes, self.replaced)
-
-    def emit(self, op: Primitive, *inputs: Node, **attributes: Any) -> Node:
-        """Append an operation."""
-        node = Node(op, inputs, attributes, op.type_rule(*(n.type for n in inputs), **attributes), self.source)
-        self.nodes.append(node)
-        return node
 
     def whole(self, node: Node) -> Node:
         """The node with complex elements in memory; a real one as it is now."""
