@@ -26,6 +26,8 @@ class Picked:
     nodes: list[Node] = field(default_factory=list)
     known: dict[Node, Node] = field(default_factory=dict)
     leaves: int = 0
+    begun: int = 0
+    """Operations that are made or on the way to it, whose number bounds the depth, too."""
 
     def value(self, node: Node) -> Node | None:
         """A value's picked elements; None where they would not be fewer operations or less memory."""
@@ -35,10 +37,11 @@ class Picked:
         dim, shape = self.gather.attributes["dim"], node.type.shape
         if shape == () or (len(shape) == len(table.shape) and shape[dim] == 1 and _alike(node, self.gather, dim)):
             return node
-        if shape != table.type.shape or len(self.nodes) >= MOST_NODES:
+        if shape != table.type.shape or self.begun >= MOST_NODES:
             return None
         if "integer_zero_divisor" in node.op.traits:  # the error may be about another element
             return None
+        self.begun += 1
         made = self._computed(node) if node.op.family == "elementwise" else self._read(node)
         if made is not None:
             self.known[node] = made

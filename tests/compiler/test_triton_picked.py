@@ -54,3 +54,15 @@ def test_results_and_checked_operations_are_computed_whole() -> None:
         divide = jit(lambda a, b: (a // b)[:, :1])
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):
             divide(torch.ones(2, 3, dtype=torch.int64), torch.tensor([[1, 0, 1], [1, 1, 1]]))
+
+
+def test_many_operations_before_what_is_picked() -> None:
+    def call(x: Any) -> Any:
+        y = x
+        for _ in range(1500):
+            y = y + x
+        return y[:, :1] * 2
+
+    x = X[:3, :4].contiguous()
+    found, _ = stored(call, x)
+    assert found._data.tobytes() == call(x)._data.tobytes()
