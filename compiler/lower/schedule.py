@@ -12,6 +12,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import broadcast_map, without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
+from eagerjit.compiler.lower.dependencies import Dependencies
 from eagerjit.compiler.lower.groups import (
     Access,
     Group,
@@ -51,6 +52,7 @@ class Scheduler:
         """
         self.graph, self.phases, self.apart, self.again = graph, phases, apart, again
         self.steps: dict[int, Step] = {}
+        self.dependencies = Dependencies(self.steps)
         self.step_of: dict[Node, int] = {}
         self.inline: dict[Node, bool] = dict.fromkeys(joined_again(graph), True) | inline
         self.access = Access(self.inline)
@@ -114,26 +116,9 @@ class Scheduler:
                 stack += value.inputs
         return out
 
-    def _bits(self, numbers: set[int]) -> int:
-        bits = 0
-        for number in numbers:
-            bits |= 1 << number | self.steps[number].needs
-        return bits
-
-    def _add_needs(self, step: Step, bits: int) -> None:
-        """Make a step, and all that depend on it, depend on more."""
-        bits &= ~(1 << step.number)
-        if step.needs | bits == step.needs:
-            return
-        step.needs |= bits
-        mark = 1 << step.number
-        for other in self.steps.values():
-            if other.needs & mark:
-                other.needs |= bits
-
     def _new_step(self, step: Step, node: Node) -> None:
-        step.needs = self._bits(self.origins(node))
         self.steps[step.number] = step
+        self.dependencies.add(step, self.origins(node))
         self.step_of[node] = step.number
         self.phases.note(step.number, (node,))
         self._count += 1
@@ -164,7 +149,7 @@ class Scheduler:
     def _joinable(self, node: Node, group: Group) -> str:
         """Why the node's other operands keep it out of the group; empty if they do not."""
         mark, origins = 1 << group.number, self.origins(node)
-        if not self.phases.allow((node,), mark, group.needs | self._bits(origins), self.steps):
+        if not self.phases.allow((node,), mark, group.needs | self.dependencies.of(origins), self.steps):
             return "it needs a size that is known only when this kernel has run"
         if group.apart or len(group.nodes) >= MAX_NODES or group.cost >= MAX_COST:
             return "the kernel only brings a value into order" if group.apart else "the kernel is large already"
@@ -229,7 +214,7 @@ class Scheduler:
         return is_inline(root, self.inline) or any(root in values for values in made)
 
     def _adopt(self, node: Node, group: Group) -> None:
-        self._add_needs(group, self._bits(self.origins(node)))
+        self.dependencies.add(group, self.origins(node))
         group.take(node)
         self.step_of[node] = group.number
         self.phases.note(group.number, (node,))
@@ -321,13 +306,8 @@ class Scheduler:
             return
         if has_middle(host.columns | other.columns):
             return
-        for first, second in ((host, other), (other, host)):
-            mark = 1 << first.number
-            for step in self.steps.values():
-                if step is first or step is second:
-                    continue
-                if second.needs >> step.number & 1 and step.needs & mark:
-                    return
+        if self.dependencies.lies_between(host, other) or self.dependencies.lies_between(other, host):
+            return
         if self._reads_finished(host, other) or self._reads_finished(other, host):
             return
         dims = refined(host, other.dims)
@@ -349,16 +329,9 @@ class Scheduler:
         self._absorb(host, other)
 
     def _absorb(self, host: Group, other: Group) -> None:
-        old, new = 1 << other.number, 1 << host.number
         self._merged[other.number] = host.number
         self.phases.merge(other.number, host.number)
-        del self.steps[other.number]
-        host.needs = (host.needs | other.needs) & ~(old | new)
-        for step in self.steps.values():
-            if step.needs & old:
-                step.needs = step.needs & ~old | new
-            if step is not host and step.needs & new:
-                step.needs |= host.needs
+        self.dependencies.merge(host, other)
 
     def _reads_finished(self, reader: Group, writer: Group) -> bool:
         """Whether a node of `reader` reads a result of `writer` that takes a second kernel to finish."""
@@ -397,4 +370,4 @@ class Scheduler:
                 why = "a number that is a result" if number else "a result that reads nothing"
                 self._new_group(root, root.type.shape, why)
             if reader is not None and root in self.step_of:
-                self._add_needs(reader, self._bits({self.find(self.step_of[root])}))
+                self.dependencies.add(reader, [self.find(self.step_of[root])])
