@@ -87,21 +87,24 @@ def test_results_and_gradients(name: str, dtype: str, split: int, tf32: None, mo
 
 
 def test_blocks_are_read_along_neighbours(tf32: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Points of an image are neighbours, but where channels come last; those of a weight are what a sum runs over."""
+    """Those of an image are points, which are rows of a block, or what a sum runs over; Triton tells last channels."""
     monkeypatch.setattr(convolution, "choose", lambda *sizes, **how: Tile(16, 16, 16, 4, 3))
     call, *shapes = CASES["plain"]
     given = [numbers(*shape) for shape in shapes]
 
-    def turned_of(texts: list[str]) -> dict[str, list[str]]:
+    def along(texts: list[str]) -> dict[str, list[tuple[str, str]]]:
         kinds = {kind: next(t for t in texts if f"_{kind}(" in t) for kind in ("convolution", "input", "weight")}
-        return {kind: re.findall(r"tl\.trans\((left|right)\)", text) for kind, text in kinds.items()}
+        found = r"(left|right) = tl\.load\(.*tl\.multiple_of\(.*, \(1, 1\)\), (\(., .\))\)"
+        return {kind: re.findall(found, text) for kind, text in kinds.items()}
 
-    assert turned_of(run(with_gradients(call), *given)[0]) == {
-        "convolution": ["left"], "input": ["left"], "weight": ["right"],
+    of_sums = [("left", "(1, 2)"), ("right", "(2, 1)")]
+    assert along(run(with_gradients(call), *given)[0]) == {
+        "convolution": [("left", "(2, 1)"), ("right", "(2, 1)")], "input": [("left", "(2, 1)"), ("right", "(1, 2)")],
+        "weight": of_sums,
     }  # fmt: skip
     for limit in ("WORK", "REUSED"):
         monkeypatch.setattr(turned, limit, 0)
-    assert turned_of(run(with_gradients(call), *given)[0]) == {"convolution": [], "input": [], "weight": ["right"]}
+    assert along(run(with_gradients(call), *given)[0]) == {"convolution": [], "input": [], "weight": of_sums}
 
 
 def test_the_order_of_sums_is_that_of_sizes_alone(tf32: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@
 Of many channels, or rows of w, a block of the sum has one tap: the sum runs over taps first. Where the tensors that are
 multiplied have them last in memory, a thread reads several at once. Columns of w's gradient have one tap likewise.
 
-A factor's block is read with neighbours in memory along its last dimension, and turned if need be: a warp reads along
-that one wherever Triton cannot tell which are neighbours.
+A warp has to read along neighbours in memory, which Triton cannot tell of what is gathered: `_read_along` says which
+dimension of a block they are along, and that a thread may read no more than one at once.
 """
 
 from __future__ import annotations
@@ -84,9 +84,6 @@ class ConvolutionText(KernelText):
         s = self.statement
         axes = AXES[s.result]
         m, n, k = (" * ".join(map(self.whole, parts)) for parts in axes)
-        down, across = "[:, None]", "[None, :]"
-        turned = {"left": self.by_taps and s.result != "w" and not s.last, "right": s.result == "w"}
-        shapes = {side: (across, down) if turned[side] else (down, across) for side in turned}
         wide = "64" if s.dtype == "f64" else "32"
         of_weight, column, taps = self.by_taps and s.result == "w", "within // height", ""
         if of_weight:
@@ -102,8 +99,8 @@ class ConvolutionText(KernelText):
             "first = tile // (GROUP * wide) * GROUP",
             "height = tl.minimum(high - first, GROUP)",
             "within = tile % (GROUP * wide)",
-            f"m = (first + within % height) * ROWS + tl.arange(0, ROWS){shapes['left'][0]}",
-            f"n = {column} * COLUMNS + tl.arange(0, COLUMNS){shapes['right'][1]}",
+            "m = (first + within % height) * ROWS + tl.arange(0, ROWS)[:, None]",
+            f"n = {column} * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
             *(["tap = within // height // across"] if of_weight else ()),
             "if WIDE:",
             "    m = m.to(tl.int64)",
@@ -128,31 +125,37 @@ class ConvolutionText(KernelText):
             start, end = "done - tap * padded", self.whole(SUMMED[s.result])
             self.emit("tap = done // padded")
             found |= self._decoded("tap", ("t",), "")
-        for side, place_of_k, outer in (("left", 1, f"m < {m}"), ("right", 0, f"n < {n}")):
+        for side, index, outer in (("left", "[None, :]", f"m < {m}"), ("right", "[:, None]", f"n < {n}")):
             own = f"k_{side}"
-            self.emit(f"{own} = {start} + tl.arange(0, DEPTH){shapes[side][place_of_k]}")
+            self.emit(f"{own} = {start} + tl.arange(0, DEPTH){index}")
             summed = {SUMMED[s.result]: own} if by_taps else self._decoded(own, axes[2], f"_{side}")
             self.along = {*summed.values()}
             factor = FACTORS[s.result][side == "right"]
             place, conditions = self._place(factor, found | summed, f"_{side}")
             self.along.add(own)
             mask = self._joined((outer, f"{own} < {end}", *conditions))
+            place = self._read_along(place, side)
             self.emit(f"{side} = tl.load({self.memory[factor]} + ({place}), mask={mask}, other=0.0)")
-        left, right = (f"tl.trans({side})" if turned[side] else side for side in turned)
         how = f'input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float{wide}'
-        self.emit(f"product = tl.dot({left}, {right}, product, {how})")
+        self.emit(f"product = tl.dot(left, right, product, {how})")
         self.depth -= 1
         for line in gathered(wide) if self.split else ():
             self.emit(line)
         self.along = set()
-        for index, side, parts in (("m", "left", axes[0]), ("n", "right", axes[1])):
-            if turned[side]:
-                self.emit(f"{index} = tl.trans({index})")
-                found |= {} if index == "n" and of_weight else self._decoded(index, parts, "")
         place, _ = self._place(s.result, found, "")
         inside = f"(m < {m}) & (n < {n})" + " & last" * self.split
         self.emit(f"tl.store({self.memory[s.result]} + ({place}), product, mask={inside})")
         return self.lines
+
+    def _read_along(self, place: str, side: str) -> str:
+        """A block's places with the dimension along which neighbours in memory are."""
+        result = self.statement.result
+        single = all(dim[KERNEL] == 1 for dim in self.statement.spatial)
+        if (self.statement.last and result != "w") or (side == "right" and result != "w" and single):
+            return place  # which Triton can tell
+        of_points = side == "left" and result != "w" and self.by_taps
+        down = of_points or (side == "right" and result != "x")
+        return f"tl.max_contiguous(tl.multiple_of({place}, (1, 1)), {(2, 1) if down else (1, 2)})"
 
     def _joined(self, conditions: Sequence[str]) -> str:
         """All of these conditions: first those on the index of the sum alone, so that few are of a whole block."""
