@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
+from eagerjit.compiler.codegen.triton.names import along
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.product_text import CONSTANTS, PART_OF_TILE, gathered, shared_sum
 from eagerjit.compiler.codegen.triton.source import (
@@ -155,7 +156,7 @@ class ConvolutionText(KernelText):
             return place  # which Triton can tell
         of_points = side == "left" and result != "w" and self.by_taps
         down = of_points or (side == "right" and result != "x")
-        return f"tl.max_contiguous(tl.multiple_of({place}, (1, 1)), {(2, 1) if down else (1, 2)})"
+        return along(place, int(not down))
 
     def _joined(self, conditions: Sequence[str]) -> str:
         """All of these conditions: first those on the index of the sum alone, so that few are of a whole block."""

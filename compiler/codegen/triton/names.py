@@ -168,7 +168,20 @@ class KernelValues:
                 terms.append(found.text if stride == 1 else f"{found.text} * {stride}")
         if not terms:
             return param, axes
+        if len(terms) > 1 and axes >= frozenset("ti") and self._are_apart(index):
+            return f"{param} + {along(' + '.join(terms), 1)}", axes
         return f"{param} + " + (terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"), axes
+
+    def _are_apart(self, index: Index) -> bool:
+        """Whether a row's elements are in steps, or where loaded numbers say, and no column's follow each other."""
+        for name, stride in index:
+            value = self.values[name]
+            if value.text == "t" and stride == 1:
+                return False
+            in_steps = value.text == "i" and isinstance(stride, int) and stride != 1
+            if "i" in value.axes and value.dtype == "index" and not in_steps:
+                return False
+        return True
 
     def mask(self, axes: Axes) -> str:
         """The conditions of an access with these axes, as an expression; empty if there are none."""
@@ -234,6 +247,14 @@ class KernelValues:
         self.emit(f"{name} = {value.text}")
         self.values[name] = Name(name, dtype, frozenset("i"))
         self.values[f"{param}_place"] = Name(self.address(param, index)[0], dtype)
+
+
+def along(places: str, dimension: int) -> str:
+    """The text of a block's places of which one thread reads one, and a warp those along a dimension.
+
+    Triton's versions differ in what a warp reads where they cannot tell which elements follow each other.
+    """
+    return f"tl.max_contiguous(tl.multiple_of({places}, (1, 1)), {((2, 1), (1, 2))[dimension]})"
 
 
 def memory_of(key: object) -> str:
