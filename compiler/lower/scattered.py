@@ -18,20 +18,20 @@ from eagerjit.runtime import dtypes
 
 ENTRIES = 256
 """Entries of a line from which on threads share them."""
-LINES = 1 << 16
-"""Lines that keep a GPU busy."""
+LINES = 1 << 11
+"""Lines from which on to take all side by side costs less than to put their elements in order."""
 
 
 def in_parallel(node: Node, hints: Mapping[str, int]) -> Iterator[Node]:
     """A scatter that programs share, for sizes as in the call that was recorded; nothing where that is not worth it."""
     index, dim = node.inputs[1], node.attributes["dim"]
     entries, elements = (_known(size, hints) for size in (index.shape[dim], index.type.numel))
-    if len(index.shape) < 2 or entries < ENTRIES or elements > LINES * entries:
+    if len(index.shape) < 2 or entries < ENTRIES:
         return
     nodes = _Nodes(node)
     if nodes.are_rows():
         nodes.rows()
-    else:
+    elif elements <= LINES * entries:
         nodes.elements()
     yield from nodes.nodes
 
