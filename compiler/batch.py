@@ -7,7 +7,6 @@ batched value reaches is computed once, as before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -43,16 +42,16 @@ class Value:
     batched: bool
 
 
-@record
 class Batcher(Appended):
-    """Appends the nodes of the batched graph."""
+    """Appends the nodes of the batched graph.
 
-    size: sizes.Expr
-    randomness: str
-    nodes: list[Node] = field(default_factory=list)
-    source: str = ""
-    calls: dict[Any, list[Value]] = field(default_factory=dict)
-    """What calls of Python functions became: their results belong together."""
+    calls   what calls of Python functions became: their results belong together
+    """
+
+    def __init__(self, size: sizes.Expr, randomness: str):
+        self.size, self.randomness, self.source = size, randomness, ""
+        self.nodes: list[Node] = []
+        self.calls: dict[Any, list[Value]] = {}
 
     def reshape(self, node: Node, shape: tuple[sizes.Expr, ...]) -> Node:
         """The node under another shape."""

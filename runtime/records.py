@@ -42,6 +42,8 @@ def as_dict(one: Any) -> dict[str, Any]:
 
 
 def _made(cls: Any, frozen: bool, eq: bool) -> type:
+    if cls.__bases__ != (object,):
+        raise TypeError(f"{cls.__qualname__} is a record, which has no base classes")
     names = tuple(cls.__annotations__)
     written = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
     defaults = {name: written.pop(name) for name in names if name in written}

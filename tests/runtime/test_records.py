@@ -118,3 +118,17 @@ def test_matching_waits_for_no_instance() -> None:
 def test_wrong_calls() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'width'"):
         Box()  # type: ignore[call-arg]
+
+
+def test_base_classes_are_refused() -> None:
+    """Their methods would be lost."""
+
+    class Base:
+        def method(self) -> int:
+            return 1
+
+    with pytest.raises(TypeError, match="Derived is a record, which has no base classes"):
+
+        @record
+        class Derived(Base):
+            x: int
