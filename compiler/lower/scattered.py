@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Appended, Node
 from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.lower.turned import recorded
 from eagerjit.compiler.ops import elementwise, indexing, views
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.runtime import dtypes
@@ -25,7 +26,7 @@ LINES = 1 << 11
 def in_parallel(node: Node, hints: Mapping[str, int]) -> Iterator[Node]:
     """A scatter that programs share, for sizes as in the call that was recorded; nothing where that is not worth it."""
     index, dim = node.inputs[1], node.attributes["dim"]
-    entries, elements = (_known(size, hints) for size in (index.shape[dim], index.type.numel))
+    entries, elements = (recorded(size, hints) for size in (index.shape[dim], index.type.numel))
     if len(index.shape) < 2 or entries < ENTRIES:
         return
     nodes = _Nodes(node)
@@ -89,7 +90,3 @@ class _Nodes(Appended):
         if isinstance(size, int):
             return self.emit(elementwise.constant, value=size, dtype=dtypes.int64)
         return self.emit(elementwise.size_value, size=size)
-
-
-def _known(size: sizes.Expr, hints: Mapping[str, int]) -> int:
-    return sizes.evaluate(size, {name: hints.get(name, 0) for name in sizes.symbols(size)})

@@ -39,8 +39,8 @@ def with_turned_factors(product: Node, hints: Mapping[str, int]) -> Iterator[Nod
         yield product
         return
 
-    rows, columns = (_known(size, hints) for size in product.shape[-2:])
-    if rows * columns * _known(left.shape[-1], hints) < WORK:
+    rows, columns = (recorded(size, hints) for size in product.shape[-2:])
+    if rows * columns * recorded(left.shape[-1], hints) < WORK:
         yield product
         return
     factors = [left, right]
@@ -82,10 +82,10 @@ def with_last_channels(node: Node, hints: Mapping[str, int]) -> Iterator[Node]:
     gathered, weight = node.inputs
     if gathered.dtype.short not in ("f16", "bf16") and not (precision.tf32 and gathered.dtype.short == "f32"):
         return
-    taps = _known(sizes.product(weight.shape[2:]), hints)
+    taps = recorded(sizes.product(weight.shape[2:]), hints)
     apart = math.prod(node.attributes["stride"]) if result == OUTPUT_OF else 1
-    reused = _known(node.shape[1], hints) * taps // apart
-    channels, elements = (_known(size, hints) for size in (gathered.shape[1], gathered.type.numel))
+    reused = recorded(node.shape[1], hints) * taps // apart
+    channels, elements = (recorded(size, hints) for size in (gathered.shape[1], gathered.type.numel))
     if channels < CHANNELS or reused < REUSED or elements * reused < WORK:
         return
     moved = []
@@ -100,7 +100,8 @@ def with_last_channels(node: Node, hints: Mapping[str, int]) -> Iterator[Node]:
     yield Node(node.op, tuple(moved), {**node.attributes, "last": True}, node.type, node.source)
 
 
-def _known(size: sizes.Expr, hints: Mapping[str, int]) -> int:
+def recorded(size: sizes.Expr, hints: Mapping[str, int]) -> int:
+    """A size in the call that was recorded; one that is measured in its course counts as 0."""
     return sizes.evaluate(size, {name: hints.get(name, 0) for name in sizes.symbols(size)})
 
 

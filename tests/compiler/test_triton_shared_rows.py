@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import triton
 
 import eagerjit as torch
 from eagerjit.compiled import gpu_kernels
@@ -80,5 +81,5 @@ def test_many_sums_of_a_row_stay_in_registers() -> None:
         assert call(y, x).flatten().tolist() == [2.0 * a * b for a in (111, 112, 111) for b in (111, 112, 111)]
     (sums,) = [launch for m in made for launch in m.launched if launch.source.text.count("= add_f32_in_order(") == 9]
     assert sums.constants["LANES"] == 16384
-    # None by Triton 3.6 and 3.9; the assembler of 3.7 puts eight registers aside, which are no sums.
-    assert max(gpu_kernels.binary(sums, architecture).spilled for architecture in (80, 90)) <= 32
+    aside = 32 if triton.__version__.startswith("3.7.") else 0  # bytes: its assembler puts eight registers aside
+    assert all(gpu_kernels.binary(sums, architecture).spilled <= aside for architecture in (80, 90))
