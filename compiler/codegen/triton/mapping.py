@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eagerjit.compiler import loops
 from eagerjit.compiler.codegen.triton.one_pass import exponentials
-from eagerjit.compiler.loops import Accumulate, Init, Kernel, Let, Load, Loop, Stmt, Store, walk
+from eagerjit.compiler.loops import Accumulate, Check, Init, Kernel, Let, Load, Loop, Stmt, Store, walk
 from eagerjit.runtime.records import record
 
 WHOLE = 16384
@@ -83,7 +82,7 @@ def structure(kernel: Kernel, single: bool) -> Structure:
             apart = () if single else (Shape(False, "grid"),)
             return Structure((Shape(not single, "grid"), *apart), extent)
         shapes = Shape(not single, "whole"), Shape(not single, "loop")
-        shared = (Shape(True, "loop", split=True),) if not single and _divisible(vectors, inside) else ()
+        shared = (Shape(True, "loop", split=True),) if _divisible(vectors, inside) else ()
         return Structure(shapes + shared, extent)
     kept = _kept(tasks.body, serial)
     simple = not accumulates and sum(isinstance(s, Loop) for s in walk(serial[0].body)) == 1
@@ -94,11 +93,8 @@ def structure(kernel: Kernel, single: bool) -> Structure:
 
 def _divisible(vectors: Sequence[Loop], inside: Sequence[Stmt]) -> bool:
     """Whether a task only reduces one loop's elements to numbers, which parts of the loop can do on their own."""
-    reduced = [(s.op, s.dtype) for s in inside if isinstance(s, Init)]
-    whole = len(vectors) > 1 or any(isinstance(s, Store) for s in vectors[0].body)
-    if whole or exponentials(inside) or any(isinstance(s, loops.Check) for s in inside):
-        return False
-    return all(dtype == "f32" and not op.startswith("arg") for op, dtype in reduced)
+    body = vectors[0].body
+    return len(vectors) == 1 and not exponentials(inside) and not any(isinstance(s, Store | Check) for s in body)
 
 
 def _varying(tasks: Loop) -> set[str | int]:
@@ -159,7 +155,7 @@ def index_names(kernel: Kernel) -> set[str]:
         other = {a for s in users for a in s.args}
         other |= {s.value for s in everything if isinstance(s, Accumulate)}
         other |= {name for s in everything if isinstance(s, Store) for name in s.values}
-        other |= {s.condition for s in everything if isinstance(s, loops.Check)}
+        other |= {s.condition for s in everything if isinstance(s, Check)}
         if not names & other:
             return names
         names -= other

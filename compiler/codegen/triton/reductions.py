@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from eagerjit.compiler.codegen.accumulate import COMBINE, neutral
-from eagerjit.compiler.codegen.builder import FLOATS
+from eagerjit.compiler.codegen.builder import BITS, FLOATS
 from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.mapping import crowded
 from eagerjit.compiler.codegen.triton.names import NONE, Axes, KernelValues, Name
 from eagerjit.compiler.codegen.triton.one_pass import Exponentials, OnePass
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES
+from eagerjit.compiler.loops import Init, Kernel, walk
 from eagerjit.runtime.records import replace
 
 APART = 512
@@ -21,6 +22,14 @@ APART = 512
 FOLDED = 2048
 """Lanes of each of many sums, of blocks that have more: halves that threads have wholly are added before."""
 LOG2E = math.log2(math.e)
+
+
+def partials_of(kernel: Kernel) -> tuple[str, int]:
+    """The dtype of memory for any running value of a kernel, and how many of them a lane has."""
+    found = [s for s in walk(kernel.body) if isinstance(s, Init)]
+    extremes = sum(s.op.startswith("arg") for s in found)
+    single = not extremes and all(TYPES[s.dtype] == TYPES["f32"] for s in found)
+    return "f32" if single else "i64", len(found) + extremes
 
 
 def _power(exponent: str) -> str:
@@ -44,7 +53,11 @@ class Accumulators(KernelValues):
             return
         if name in self.exponentials and name != self.total:
             self.emit(f"{self.exponentials[name].largest} = {self._filled(dtype, neutral('maximum', dtype))}")
-        self.emit(f"{self.total_of(name)} = {self._filled(dtype, neutral(op, dtype))}")
+        self._start(self.total_of(name), op, dtype)
+
+    def _start(self, name: str, op: str, dtype: str) -> None:
+        """A block that took no value yet."""
+        self.emit(f"{name} = {self._filled(dtype, neutral(op, dtype))}")
         if op.startswith("arg"):
             self.emit(f"{name}_at = {self._filled('i64', -1)}")
 
@@ -113,6 +126,10 @@ class Accumulators(KernelValues):
             self.emit(f"{name} = tl.where({mask}, {self.argument(value)}, {outside})")
             self.emit(f"{name}_at = tl.where({mask}, {at}, {operations.full('i64', -1)})")
             return
+        self._keep_extreme(name, op, value, at, mask)
+
+    def _keep_extreme(self, name: str, op: str, value: Name, at: str, mask: str) -> None:
+        """The more extreme of what there is and what comes later, where the mask holds."""
         better = f"{name}_better"
         function = self._more_extreme(op, value.dtype)
         among = f"{mask} & " if mask else ""
@@ -210,25 +227,43 @@ class Accumulators(KernelValues):
         self.emit(f"{best} = {top}")
 
     def _combine_parts(self) -> None:
-        """The lanes of a task's programs added in the order of their parts, in the program that comes last."""
-        count = len(self.accumulators)
-        lanes = self.positions("LANES")
-        for position, name in enumerate(self.accumulators):
-            place = f"((program * parts + part) * {count} + {position}) * LANES + {lanes}"
-            self.emit(f"tl.store(partials + ({place}), {name})")
+        """The lanes of a task's programs combined in the order of their parts, in the program that comes last."""
+        running = self._carried()
+        for position, (name, dtype) in enumerate(running.items()):
+            self.emit(f"tl.store({self._partial('part', position, dtype)}, {name})")
         self.emit("tl.debug_barrier()")
         self.emit("last = tl.atomic_add(counters + program, 1) == parts - 1")
         for name, (op, dtype, _) in self.accumulators.items():
-            self.emit(f"{name} = {self._filled(dtype, neutral(op, dtype))}")
+            self._start(name, op, dtype)
         self.emit("for other in tl.range(0, tl.where(last, parts, 0), loop_unroll_factor=4):")
         self.depth += 1
-        for position, (name, (op, dtype, _)) in enumerate(self.accumulators.items()):
-            place = f"((program * parts + other) * {count} + {position}) * LANES + {lanes}"
-            self.emit(f'{name}_other = tl.load(partials + ({place}), cache_modifier=".cg")')
-            both = [Name(name, dtype), Name(f"{name}_other", dtype)]
-            self.emit(f"{name} = {self.operation(COMBINE[op], both, dtype)}")
+        for position, (name, dtype) in enumerate(running.items()):
+            found = f'tl.load({self._partial("other", position, dtype)}, cache_modifier=".cg")'
+            self.emit(f"{name}_other = {found}{' != 0' if dtype == 'bool' else ''}")
+        for name, (op, dtype, _) in self.accumulators.items():
+            other = Name(f"{name}_other", dtype)
+            if op.startswith("arg"):
+                self._keep_extreme(name, op, other, f"{name}_at_other", f"({name}_at_other >= 0)")
+                continue
+            self.emit(f"{name} = {self.operation(COMBINE[op], [Name(name, dtype), other], dtype)}")
         self.depth -= 1
         self.emit("row = row & last")
+        self.masks = {}
+
+    def _carried(self) -> dict[str, str]:
+        """The blocks that a loop carries along, with their dtypes."""
+        dtypes = {name: "f32" if dtype in HALVES else dtype for name, (_, dtype, _) in self.accumulators.items()}
+        extremes = [name for name, (op, _, _) in self.accumulators.items() if op.startswith("arg")]
+        return dtypes | {f"{name}_at": "i64" for name in extremes}
+
+    def _partial(self, part: str, position: int, dtype: str) -> str:
+        """Where a part's block is: all blocks have as much memory."""
+        (own, count), held = partials_of(self.kernel), "u8" if dtype == "bool" else dtype
+        block = f"((program * parts + {part}) * {count} + {position})"
+        if held == own:
+            return f"partials + ({block} * LANES + {self.positions('LANES')})"
+        block = f"({block} * {BITS[own] // BITS[held]} * LANES + {self.positions('LANES')})"
+        return f"partials.to(tl.pointer_type({TYPES[held]})) + {block}"
 
     def finish(self, name: str, accumulator: str, dtype: str) -> None:
         if self.shape.split and not self.combined:

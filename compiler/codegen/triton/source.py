@@ -22,10 +22,11 @@ from eagerjit.compiler.codegen.triton.mapping import (
     tasks_of,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.one_pass import one_pass
+from eagerjit.compiler.codegen.triton.reductions import partials_of
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
-from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, Whole, walk
+from eagerjit.compiler.loops import Kernel, Load, Loop, Param, Store, Whole, walk
 from eagerjit.runtime.gpu.descriptors import Descriptor
-from eagerjit.runtime.records import record
+from eagerjit.runtime.records import record, replace
 
 POINTERS = {
     "bool": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32",
@@ -174,8 +175,9 @@ class TritonKernel:
         if not shape.split or length is None:
             return Launch(source, constants, warps, grid, aligned)
         programs = tasks * -(-length // PART)
-        count = sum(isinstance(s, Init) for s in walk(self.kernel.body))
-        return Launch(source, constants, warps, programs, aligned, 3, 4 * programs * count * lanes, tasks)
+        dtype, count = partials_of(self.kernel)
+        partials = (4 if dtype == "f32" else 8) * programs * count * lanes
+        return Launch(source, constants, warps, programs, aligned, 3, partials, tasks)
 
     def _shape(self, tasks: int, length: int | None) -> Shape:
         """The shape for these sizes; programs share a row where rows are too few to fill a GPU."""
@@ -260,7 +262,8 @@ def warps_for(elements: int) -> int:
 def _source(kernel: Kernel, shape: Shape, lines: Sequence[str]) -> TritonSource:
     writer = KernelText(kernel, shape)
     text = "\n".join(writer.body())
-    params = kernel.params + (TASKS,) * shape.tiled + (PARTIALS, COUNTERS) * shape.split
+    shared = (replace(PARTIALS, dtype=partials_of(kernel)[0]), COUNTERS) * shape.split
+    params = kernel.params + (TASKS,) * shape.tiled + shared
     constants = tuple(c for c in ("TASKS", "LANES", "PART", "WIDE") if c in text)
     return file_text(kernel, writer, params, constants, lines)
 
