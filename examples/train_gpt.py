@@ -185,7 +185,8 @@ class Run:
                 self.scheduler.step()
                 took = statistics.median(self.seconds[-20:])
                 bar.set_postfix_str(
-                    f"loss {self.losses[-1]:.3f}, {took * 1e3:.0f} ms/step, {BATCH * CONTEXT / took:,.0f} tokens/s"
+                    f"loss {self.losses[-1]:.3f}, {took * 1e3:.0f} ms/step, {BATCH * CONTEXT / took:,.0f} tokens/s",
+                    refresh=False,
                 )
                 bar.update()
 
