@@ -24,6 +24,18 @@ import eagerjit as ej
 LIBRARIES = (ej, torch)
 
 
+def _cpu_streams(t: Any) -> Any:
+    """Which stream is the current one, and what is asked of streams and events."""
+    first, stream, event, found = t.cpu.current_stream(), t.cpu.Stream(), t.cpu.Event(), []
+    with t.cpu.stream(stream):
+        found.append(t.cpu.current_stream() is stream)
+        with t.cpu.StreamContext(None):
+            found.append(t.cpu.current_stream("cpu") is stream)
+    found += [t.cpu.current_stream() is first, event.query(), event.record(), event.wait(), event.synchronize()]
+    found += [stream.record_event(), stream.wait_event(event), stream.wait_stream(first), t.cpu.is_initialized()]
+    return found
+
+
 ANSWERS: dict[str, Callable[[Any], Any]] = {
     "_assert": lambda t: t._assert(True, "x"),
     "_assert fails": lambda t: t._assert(False, "x"),
@@ -145,7 +157,16 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "accelerator index": lambda t: t.accelerator.current_device_index(),
     "accelerator set": lambda t: t.accelerator.set_device_index(0),
     "accelerator synchronize": lambda t: t.accelerator.synchronize(),
+    **{
+        f"accelerator {name}": lambda t, name=name: getattr(t.accelerator, name)()
+        for name in (
+            "empty_cache", "empty_host_cache", "get_device_capability", "get_memory_info", "max_memory_allocated",
+            "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
+            "reset_accumulated_memory_stats", "reset_peak_memory_stats",
+        )
+    },
     "cpu": lambda t: [t.cpu.is_available(), t.cpu.device_count(), t.cpu.current_device(), t.cpu.synchronize()],
+    "cpu streams": _cpu_streams,
     "cudnn": lambda t: [
         t.backends.cudnn.is_available(), t.backends.cudnn.version(), t.backends.cudnn.enabled,
         t.backends.cudnn.benchmark, t.backends.cudnn.deterministic, t.backends.cudnn.allow_tf32,

@@ -134,6 +134,30 @@ def test_memory(platform: Platform) -> None:
     assert cuda.memory_stats()["allocation.all.allocated"] == 0 == cuda.memory_stats()["num_device_free"]
 
 
+def test_the_accelerator_is_the_device(platform: Platform) -> None:
+    accelerator = ej.accelerator
+    a, b = take(3 * MIB), take(1000)
+    del a
+    numbers = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_stats")
+    assert all(getattr(accelerator, name)(0) == getattr(cuda, name)(0) for name in numbers)
+    assert accelerator.memory_allocated() == 1024 and accelerator.get_memory_info() == cuda.mem_get_info()
+    accelerator.reset_peak_memory_stats()
+    accelerator.reset_accumulated_memory_stats()
+    accelerator.empty_cache()
+    assert accelerator.max_memory_allocated() == 1024 and accelerator.memory_reserved() == 2 * MIB and b.nbytes == 1000
+    assert accelerator.memory_stats()["allocation.all.allocated"] == 0
+    pinned = ej.empty(MIB, dtype=ej.uint8, pin_memory=True)
+    del pinned
+    assert cuda.host_memory_stats()["reserved_bytes.current"] >= MIB
+    accelerator.empty_host_cache()
+    assert cuda.host_memory_stats()["reserved_bytes.current"] == 0
+    stream, before = cuda.Stream(), accelerator.current_stream()
+    accelerator.set_stream(stream)
+    assert accelerator.current_stream() == stream == cuda.current_stream()
+    accelerator.set_stream(before)
+    assert ej.bfloat16 in accelerator.get_device_capability()["supported_dtypes"]
+
+
 def test_memory_stats_have_pytorch_s_names(platform: Platform) -> None:
     names = set(cuda.memory_stats())
     for name in ("allocation", "segment", "active", "inactive_split"):
