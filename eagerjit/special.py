@@ -9,6 +9,7 @@ from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import public
 from eagerjit.compiler.ops.error_functions import SLOPE
 from eagerjit.ops import gamma as _gamma
+from eagerjit.ops import incomplete as _incomplete
 from eagerjit.ops import numeric as _numeric
 from eagerjit.ops.bessel import BESSEL
 from eagerjit.ops.elementary import ELEMENTARY, define, horner
@@ -34,7 +35,7 @@ digamma = psi = _gamma.digamma.call
 gammaln, zeta = _gamma.lgamma.call, _gamma.zeta.call
 i0, i0e, i1, i1e = (op.call for op in (_gamma.i0, _gamma.i0e, _gamma.i1, _gamma.i1e))
 entr, xlog1py = _numeric.entr.call, _numeric.xlog1py.call
-gammainc, gammaincc = _gamma.igamma.call, _gamma.igammac.call
+gammainc, gammaincc = _incomplete.igamma.call, _incomplete.igammac.call
 multigammaln, polygamma = _gamma.mvlgamma, _gamma.polygamma
 logsumexp = _logsumexp.call
 

@@ -28,7 +28,8 @@ BOTH = {
     "eagerjit.ops.complexes": "conj conj_physical conj_physical_ resolve_conj resolve_neg angle is_conj is_neg",
     "eagerjit.ops.numeric": "logaddexp logaddexp2 hypot heaviside float_power ldexp isreal frexp gcd lcm "
     "bitwise_left_shift bitwise_right_shift nextafter gcd_ lcm_ ldexp_",
-    "eagerjit.ops.gamma": "lgamma digamma polygamma mvlgamma igamma igammac i0 i0_",
+    "eagerjit.ops.gamma": "lgamma digamma polygamma mvlgamma i0 i0_",
+    "eagerjit.ops.incomplete": "igamma igammac",
     "eagerjit.ops.products": "addmv addmv_ addr addbmm baddbmm vdot inner outer ger kron",
     "eagerjit.ops.decompositions": "det slogdet logdet inverse pinverse matrix_exp matrix_power cholesky "
     "cholesky_solve cholesky_inverse triangular_solve svd qr lu lu_solve cross",
@@ -55,7 +56,8 @@ METHODS = {
     "eagerjit.ops.storages": "storage storage_type untyped_storage",
     "eagerjit.ops.shaping": "fill_diagonal_",
     "eagerjit.ops.numeric": "hypot_ heaviside_ float_power_ nextafter_ bitwise_left_shift_ bitwise_right_shift_",
-    "eagerjit.ops.gamma": "lgamma_ digamma_ mvlgamma_ igamma_ igammac_ polygamma_",
+    "eagerjit.ops.gamma": "lgamma_ digamma_ mvlgamma_ polygamma_",
+    "eagerjit.ops.incomplete": "igamma_ igammac_",
     "eagerjit.ops.writes": "subtract_ divide_ true_divide_ apply_ map_ cfloat cdouble",
     "eagerjit.ops.draws": "bernoulli_ exponential_ cauchy_ log_normal_ geometric_ random_",
     "eagerjit.ops.made": "new_empty_strided",

@@ -6,20 +6,21 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import public, written
-from eagerjit.compiler.ops import bits
 from eagerjit.ops.activation import only_floats
 from eagerjit.ops.elementary import ELEMENTARY, horner
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
-from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """B2, B4, ..., B16."""
+
+STIRLING = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1)][::-1]
+"""log(gamma(x)) is (x - 0.5) * log(x) - x + log(2 pi) / 2 + 1/x times a polynomial of 1/x^2: this one."""
 
 _NUMERATOR = (
     3.5034919693752703e-06, 0.0020060336974132543, 0.07607933039433513, 0.8996434294072653, 4.633919876422871,
@@ -73,8 +74,7 @@ def lgamma(input: Tensor) -> Tensor:
     for i in range(SHIFT):
         product = product * (z + float(i))
     w = (z + float(SHIFT)).where(small, z)
-    series = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)]
-    out = (w - 0.5) * w.log() - w + 0.5 * math.log(2 * math.pi) + horner(1.0 / (w * w), series[::-1]) / w
+    out = (w - 0.5) * w.log() - w + 0.5 * math.log(2 * math.pi) + horner(1.0 / (w * w), STIRLING) / w
     out = out - product.where(small, 1.0).log()
     near = z <= 3.0  # what is above loses digits beside the zeros at 1 and 2
     t = z.where(near, 0.5) - 0.5
@@ -93,7 +93,7 @@ def digamma(input: Tensor) -> Tensor:
     for i in range(SHIFT):
         total = total + 1.0 / (z + float(i))
     w = z + float(SHIFT)
-    series = [b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
+    series = [b / (2 * k) for k, b in enumerate(BERNOULLI, 1)]
     square = 1.0 / (w * w)
     out = w.log() - 0.5 / w - horner(square, series[::-1]) * square - total
     rest = input - input.round()
@@ -111,7 +111,7 @@ def _hurwitz(s: Any, q: Tensor) -> Tensor:
     power = w ** (-s)
     total = total + power * w / (s - 1.0) + 0.5 * power
     factor: Any = s * power / w
-    for k, b in enumerate(_BERNOULLI, 1):
+    for k, b in enumerate(BERNOULLI, 1):
         total = total + factor * (b / math.factorial(2 * k))
         factor = factor * (s + (2.0 * k - 1.0)) * (s + 2.0 * k) / (w * w)
     return total
@@ -151,9 +151,18 @@ def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
 
 @_op("zeta", (None, lambda g, out, input, other: g * -input * zeta.call(input + 1.0, other)), 2)
 def zeta(input: Any, other: Any) -> Tensor:
-    """Hurwitz's zeta function: the sum of (k + other)**-input over k >= 0."""
-    out = _hurwitz(input.where(input != 1.0, 2.0), other)
-    return out.where(input > 1.0, (input * 0.0).where(input != 1.0, math.inf).where(input == 1.0, math.nan))
+    """Hurwitz's zeta function: the sum of (k + other)**-input over k >= 0; NaN below 1, infinite at its poles."""
+    negative, whole = other <= 0.0, input == input.floor()
+    finite = (input > 1.0).logical_and(input < math.inf)
+    s, first = input.where(finite, 2.0), other - other.floor()
+    out = _hurwitz(s, first.where(negative, other))  # the terms of positive numbers
+    less = _hurwitz(s, 1.0 - first) - _hurwitz(s, (1.0 - other).where(negative, 2.0))
+    out = (out + less * (1.0 - 2.0 * s.remainder(2.0))).where(negative, out)
+    at_infinity = (other**-input).where(other <= 1.0, math.nan).where(negative.logical_not(), math.inf)
+    out = out.where(input != math.inf, at_infinity)
+    out = out.where(whole.logical_or((other > 0.0).logical_and(input == input)), math.nan)
+    out = out.where(negative.logical_and(other == other.floor()).logical_not(), math.inf)
+    return out.where((input < 1.0).logical_not(), math.nan).where(input != 1.0, math.inf)
 
 
 @public
@@ -165,49 +174,6 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     for i in range(p):
         out = out + lgamma.call(input - i / 2)
     return out
-
-
-def _incomplete(upper: bool) -> Callable[..., Tensor]:
-    def body(input: Tensor, other: Tensor) -> Tensor:
-        dtype = result_type(input, other)
-        if not dtype.is_floating_point:
-            raise NotImplementedError(f'"igamma_cpu" not implemented for {dtype}')
-        a, x = as_dtype(input, dtypes.float64), as_dtype(other, dtypes.float64)
-        inside = (a > 0.0).logical_and(x > 0.0).logical_and(a < math.inf).logical_and(x < math.inf)
-        near = inside.logical_and(x < a + 1.0)  # where the series is quick
-        far = inside.logical_and(x >= a + 1.0)
-        series = emit(bits.gamma_series, a.where(near, 1.0), x.where(near, 0.0))
-        fraction = emit(bits.gamma_fraction, a.where(far, 1.0), x.where(far, 2.0))
-        scale = (a * x.where(inside, 1.0).log() - x - lgamma.call(a.where(inside, 1.0))).exp()
-        part = scale * series.where(near, fraction)
-        nothing, everything = (1.0, 0.0) if upper else (0.0, 1.0)
-        out = part.where(far if upper else near, 1.0 - part).where(inside, math.nan)
-        # The ends, the later ones decide.
-        out = out.where(x != math.inf, everything)
-        out = out.where(a != math.inf, (x * 0.0 + nothing).where(x != math.inf, math.nan).where(x == x, nothing))
-        out = out.where(x != 0.0, nothing)
-        out = out.where(a != 0.0, (x * 0.0 + everything).where(x != math.inf, everything).where(x > 0.0, math.nan))
-        out = out.where((a < 0.0).logical_or(x < 0.0).logical_not(), math.nan)
-        return as_dtype(out, dtype)
-
-    body.__doc__ = f"The {'upper' if upper else 'lower'} incomplete gamma function of input at other, regularized."
-    return body
-
-
-def _density(input: Any, other: Any) -> Any:
-    return ((input - 1.0) * other.log() - other - lgamma.call(input)).exp()
-
-
-def _no_rule(g: Tensor, out: Tensor, input: Tensor, other: Tensor) -> Tensor:
-    raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
-
-
-_IGAMMA_RULES = (
-    (_no_rule, lambda g, out, input, other: g * _density(input, other)),
-    (_no_rule, lambda g, out, input, other: -g * _density(input, other)),
-)
-igamma = Op("igamma", _incomplete(False), _IGAMMA_RULES[0])
-igammac = Op("igammac", _incomplete(True), _IGAMMA_RULES[1])
 
 
 # -- Bessel functions -------------------------------------------------------------------------------------------------
@@ -267,7 +233,6 @@ def i1e(input: Tensor) -> Tensor:
 
 
 lgamma_, digamma_, i0_ = (inplace(op).method() for op in (lgamma, digamma, i0))
-igamma_, igammac_ = (inplace(op).method() for op in (igamma, igammac))
 mvlgamma_ = written(mvlgamma)
 
 
