@@ -162,7 +162,7 @@ def _second_far(order: int, x: Any) -> Any:
     inverse = 1.0 / x
     terms = []
     for weight, node in zip(_WEIGHTS, _NODES, strict=True):
-        term = weight * (2.0 * x + node * node).rsqrt()
+        term = weight * math.sqrt(0.5) * (x + 0.5 * node * node).rsqrt()
         terms.append(term * (1.0 + node * node * inverse) if order else term)
     return _sum(terms)
 

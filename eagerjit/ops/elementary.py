@@ -77,7 +77,8 @@ ELEMENTARY["acosh"].rules = (lambda g, out, input: g * (input * input - 1.0).rsq
 @define
 def _atanh(input: Tensor) -> Tensor:
     """Inverse hyperbolic tangent."""
-    return 0.5 * (2.0 * input / (1.0 - input)).log1p()
+    size = input.abs()
+    return (0.5 * (2.0 * size / (1.0 - size)).log1p()).copysign(input)
 
 
 ELEMENTARY["atanh"].rules = (lambda g, out, input: g / (1.0 - input * input),)

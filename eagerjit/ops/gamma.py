@@ -33,6 +33,9 @@ _DENOMINATOR = (
 """log(gamma(z)) / ((z - 1) * (z - 2)) as a quotient of polynomials of z - 0.5, highest powers first: fitted by least
 squares at 120 Chebyshev nodes of [0.5, 3], where it is within 2.7e-18 of the function."""
 
+TINY = 2.0**-960
+"""Smaller arguments are not multiplied with pi, which might round them to few bits."""
+
 SHIFT = 10
 """How far arguments are moved up before an asymptotic series is used."""
 
@@ -59,9 +62,15 @@ def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[C
 
 
 def _sine(x: Tensor) -> Tensor:
-    """sin(pi * x) for any x, exactly 0 for integers: the whole part is taken off first."""
-    rest = x - 2.0 * (x * 0.5).round()
-    return (rest * math.pi).sin().where(rest.abs() != 1.0, 0.0)
+    """|sin(pi * x)| for any x, exactly 0 for integers: what is nearest is taken off first."""
+    return ((x - x.round()) * math.pi).sin().abs()
+
+
+def _cotangent(x: Tensor) -> Tensor:
+    """cot(pi * x) for any x, exactly 0 between integers; at integers that from the right."""
+    rest = x - x.round() + 0.0
+    far = ((0.5 - rest.abs()) * math.pi).tan().copysign(rest)
+    return (1.0 / (rest * math.pi).tan()).where(rest.abs() <= 0.25, far)
 
 
 @_op("lgamma", (lambda g, out, input: g * digamma.call(input),))
@@ -80,8 +89,10 @@ def lgamma(input: Tensor) -> Tensor:
     t = z.where(near, 0.5) - 0.5
     out = ((z - 1.0) * (z - 2.0) * (horner(t, _NUMERATOR) / horner(t, _DENOMINATOR)) + 0.0).where(near, out)
     out = out.where(w.isinf().logical_not(), math.inf)
-    out = ((math.pi / _sine(input).abs()).log() - out).where(low, out)
-    return out.where(input.isinf().logical_not(), math.inf)
+    sine, tiny = _sine(input), input.abs() < TINY
+    reflected = (input * 0.0).where(tiny, math.log(math.pi)) - input.abs().where(tiny, sine).log()
+    out = (reflected - out).where(low, out)
+    return out.where(sine.where(low, 1.0) != 0.0, math.inf).where(input.isinf().logical_not(), math.inf)
 
 
 @_op("digamma", (lambda g, out, input: g * polygamma_op.call(1, input),))
@@ -96,9 +107,8 @@ def digamma(input: Tensor) -> Tensor:
     series = [b / (2 * k) for k, b in enumerate(BERNOULLI, 1)]
     square = 1.0 / (w * w)
     out = w.log() - 0.5 / w - horner(square, series[::-1]) * square - total
-    rest = input - input.round()
-    reflected = out - math.pi / (rest * math.pi).tan()
-    reflected = reflected.where(rest != 0.0, (-1.0 / input).where(input == 0.0, math.nan))
+    reflected = out - math.pi * _cotangent(input)
+    reflected = reflected.where(input != input.round(), (-1.0 / input).where(input == 0.0, math.nan))
     return reflected.where(low, out)
 
 
@@ -108,8 +118,9 @@ def _hurwitz(s: Any, q: Tensor) -> Tensor:
     for i in range(SHIFT):
         total = total + (q + float(i)) ** (-s)
     w = q + float(SHIFT)
-    power = w ** (-s)
-    total = total + power * w / (s - 1.0) + 0.5 * power
+    lead = w ** (1.0 - s)
+    power = lead / w
+    total = total + lead / (s - 1.0) + 0.5 * power
     factor: Any = s * power / w
     for k, b in enumerate(BERNOULLI, 1):
         total = total + factor * (b / math.factorial(2 * k))
@@ -122,21 +133,20 @@ def polygamma_op(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma, n >= 1."""
     low = input < 0.5
     out = _hurwitz(float(n + 1), (1.0 - input).where(low, input)) * ((-1.0) ** (n + 1) * math.factorial(n))
-    if n > 1:
-        reflected = out * (-1.0) ** n - _cotangent(n, input) * math.pi
-        return reflected.where(low, out)
-    sine = _sine(input)
-    return (math.pi**2 / (sine * sine) - out).where(low, out.where(input != math.inf, 0.0))  # of higher orders NaN
+    if n == 1:
+        sine = _sine(input)
+        return (math.pi**2 / (sine * sine) - out).where(low, out)
+    reflected = out * (-1.0) ** n - _cotangents(n, input) * math.pi
+    return reflected.where(low, out).where(input != math.inf, math.nan)  # as PyTorch has it
 
 
-def _cotangent(n: int, x: Tensor) -> Any:
+def _cotangents(n: int, x: Tensor) -> Any:
     """The n-th derivative of cot(pi * x): a polynomial p in c = cot(pi * x), of which the next is -(1 + c^2) p'."""
     polynomial = [1.0, 0.0]  # highest power first
     for _ in range(n):
         slope = [c * (len(polynomial) - 1 - i) for i, c in enumerate(polynomial[:-1])]
         polynomial = [-a - b for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope], strict=True)]
-    rest = x - x.round() + 0.0  # never -0.0: at poles it is that from the right
-    return horner(1.0 / (rest * math.pi).tan(), polynomial) * math.pi**n
+    return horner(_cotangent(x), polynomial) * math.pi**n
 
 
 def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
@@ -161,6 +171,7 @@ def zeta(input: Any, other: Any) -> Tensor:
     at_infinity = (other**-input).where(other <= 1.0, math.nan).where(negative.logical_not(), math.inf)
     out = out.where(input != math.inf, at_infinity)
     out = out.where(whole.logical_or((other > 0.0).logical_and(input == input)), math.nan)
+    out = out.where(other != math.inf, math.nan)  # as PyTorch has it
     out = out.where(negative.logical_and(other == other.floor()).logical_not(), math.inf)
     return out.where((input < 1.0).logical_not(), math.nan).where(input != 1.0, math.inf)
 
@@ -194,7 +205,7 @@ def bessel_i(order: int, x: Tensor) -> Tensor:
     for k in range(1, 21):
         term = term * -(4.0 * order**2 - (2 * k - 1) ** 2) / k
         coefficients.append(term)
-    asymptotic = horner(factor, [*coefficients[::-1], 1.0]) / (2.0 * math.pi * z).sqrt()
+    asymptotic = horner(factor, [*coefficients[::-1], 1.0]) / (z.sqrt() * math.sqrt(2.0 * math.pi))
     return series.where(small, asymptotic)
 
 

@@ -1,8 +1,9 @@
-"""Hurwitz's zeta function against PyTorch, incomplete gamma functions against the integrals themselves."""
+"""Functions where they are hard to compute: the gamma function and its kin at poles and huge numbers, and others."""
 
 from __future__ import annotations
 
 import math
+import operator
 
 import mpmath
 import numpy as np
@@ -31,6 +32,46 @@ def test_zeta_of_numbers() -> None:
     found = ej.special.zeta(ej.from_numpy(x), ej.from_numpy(q))
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13)
     assert ej.jit(ej.special.zeta)(ej.from_numpy(x), ej.from_numpy(q)).numpy().tobytes() == found.numpy().tobytes()
+
+
+EXACT = {
+    "lgamma": (
+        [-0.9999999999999993, -0.99999999, -2.5, 1e-310, -5e-324, -1e15 - 0.5, 1e300, 0.3],
+        lambda x: mpmath.log(abs(mpmath.gamma(x))) if x < 1e200 else mpmath.loggamma(x),
+    ),
+    "digamma": ([-0.9999999999999993, -1.999999999, -0.5, -20.25, 1e-300, 1e300], mpmath.digamma),
+    "atanh": ([-0.9999999999999993, -0.999999, -0.5, -1e-9, 1e-300, 0.75, 0.99999999999], mpmath.atanh),
+    "special.i0e": ([1.7e308, 1e300], lambda x: 1 / mpmath.sqrt(2 * mpmath.pi * x)),
+    "special.i1e": ([1.7e308, 1e300], lambda x: 1 / mpmath.sqrt(2 * mpmath.pi * x)),
+    "special.scaled_modified_bessel_k0": ([1.7e308, 1e300], lambda x: mpmath.sqrt(mpmath.pi / (2 * x))),
+    "special.scaled_modified_bessel_k1": ([1.7e308, 1e300], lambda x: mpmath.sqrt(mpmath.pi / (2 * x))),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_where_digits_are_lost_easily(name: str) -> None:
+    numbers, exact = EXACT[name]
+    call = operator.attrgetter(name)(ej)
+    with mpmath.workdps(50):
+        expected = [float(exact(mpmath.mpf(x))) for x in numbers]
+    np.testing.assert_allclose(call(ej.tensor(numbers, dtype=ej.float64)).numpy(), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("n", "x"),
+    [(1, 5e190), (1, -0.999999), (2, -2.75), (2, 1e120), (3, -2.25), (5, 0.3), (10, -1.5), (20, -0.5), (20, -10.5)],
+)
+def test_derivatives_of_digamma(n: int, x: float) -> None:
+    """Between integers the cotangent is 0, which its derivatives magnify; PyTorch's are wrong there."""
+    with mpmath.workdps(50):
+        expected = float((-1) ** (n + 1) * mpmath.factorial(n) * mpmath.zeta(n + 1, mpmath.mpf(x)))
+    assert ej.polygamma(n, ej.tensor(x, dtype=ej.float64)).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_ends_of_the_gamma_function() -> None:
+    x = [0.0, -0.0, -3.0, -1e306, -math.inf, math.inf, 1.7e308, math.nan]
+    found = ej.lgamma(ej.tensor(x, dtype=ej.float64)).numpy()
+    np.testing.assert_array_equal(found, torch.lgamma(torch.tensor(x, dtype=torch.float64)).numpy())
 
 
 def lower_gamma(a: float, x: float) -> mpmath.mpf:
