@@ -15,7 +15,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.effects.clocks import Readings
 from eagerjit.effects.context_variables import ContextVariables
 from eagerjit.effects.lru_cached_calls import Memoized
-from eagerjit.effects.presence import tie_presence
+from eagerjit.effects.presence import lies_there, tie_presence
 from eagerjit.effects.unseen import is_read_unseen
 from eagerjit.guards.comparing import is_pythons
 from eagerjit.guards.dictionary_items import Keyed
@@ -32,6 +32,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.ages import Ages
 from eagerjit.watching.containers import (
     CONTAINERS,
+    as_taken,
     behind,
     call_method,
     containers_in,
@@ -213,12 +214,14 @@ class Journal(Ages, Reads):
 
     # -- writes -------------------------------------------------------------------------------------------------------
 
-    def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
-        """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
+    def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str, made: bool = False) -> None:
+        """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable, or has `made` it."""
         self._refuse_table(holder, source)
         self.windows.touch(holder)
         given, key = key, plain_key(key)
         if tie_presence(self, holder, key, kind, value is ABSENT):
+            return
+        if not made and lies_there(self, holder, key, value, kind):
             return
         self.save(holder, key, kind, value is ABSENT)
         if value is not ABSENT and value is self.arrays.get((id(holder), key), ABSENT):
@@ -240,9 +243,7 @@ class Journal(Ages, Reads):
         self.windows.touch(container, name)
         self.save_contents(container)
         self.written.setdefault((id(container), None), source)
-        args = tuple(list(a) if isinstance(a, list) else dict(a) if isinstance(a, dict) and name == "update" else a
-                     for a in args) if name in ("extend", "update", "extendleft") else args  # fmt: skip
-        self.operations.append(Operation(call_method, container, (name, args, kwargs), source))
+        self.operations.append(Operation(call_method, container, (name, as_taken(name, args), kwargs), source))
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """A call to be made whenever the compiled function is called."""

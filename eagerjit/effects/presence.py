@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eagerjit.runtime.program import Op
+from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.slots import ABSENT, LOOK
 
 if TYPE_CHECKING:
@@ -28,6 +30,20 @@ def tie_presence(journal: Journal, holder: Any, key: Any, kind: str, deleting: b
     else:
         journal.checks.append(lambda: (look(holder, key) is not ABSENT) is there)
     return fails
+
+
+def lies_there(journal: Journal, holder: Any, key: Any, value: Any, kind: str) -> bool:
+    """Whether a container is assigned to where it lies already, as `items += [x]` does; calls look whether it does."""
+    slot = id(holder), key
+    changed = slot in journal.written or (id(holder), None) in journal.written
+    if type(value) not in CONTAINERS or changed or LOOK[kind](holder, key) is not value or _is_given(journal, holder):
+        return False
+    if slot in journal.inputs:
+        return True  # which stands for what the call finds there, whichever that is
+    if journal.is_fresh(value):
+        return False
+    journal.tracer.guard_object(journal.load(holder, key, kind), Op.IS, value)
+    return True
 
 
 def _tie_length(journal: Journal, items: Any, key: Any) -> None:

@@ -32,6 +32,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import BLIND, Access, accesses
+from eagerjit.watching.containers import CHANGING
 from eagerjit.watching.observation import TraceBreak, is_internal
 from eagerjit.watching.observer import Observer
 
@@ -272,7 +273,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                 elif kind != "object":
                     journal.beginning.note(slot[0], slot[1], slot[2], value)
             rest = attributes[depth:]
-            blind = rest[0] in BLIND if rest else use == "store" or (use == "augment" and isinstance(value, dict))
+            blind = rest[0] in BLIND if rest else _changes_blindly(value, use)
             blind = blind or any(k.covers(value, rest, use) for k in (journal.keyed, journal.windows.histories))
             adds = use == "add" and depth == len(attributes)
             may_change = isinstance(value, MUTABLE) or holds_containers(value)
@@ -333,6 +334,12 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
             journal.checks.append(functools.partial(_lacks, owner, name))
         else:
             yield from (("object", owner, None, (name, *rest), use) for rest, use in uses)
+
+
+def _changes_blindly(value: Any, use: str) -> bool:
+    """Whether code at the end of a chain of names changes a container whatever it holds."""
+    by_operator = (use == "augment" and isinstance(value, dict)) or (use == "change" and type(value) in CHANGING)
+    return use == "store" or by_operator
 
 
 def _lacks(owner: Any, name: str) -> bool:

@@ -114,7 +114,7 @@ FUNCTIONS = {
     "frombuffer scalar_tensor range fill hann_window hamming_window "
     "bartlett_window blackman_window kaiser_window",
     "eagerjit.tensors.limits": "finfo iinfo memory_format contiguous_format preserve_format channels_last "
-    "channels_last_3d",
+    "channels_last_3d legacy_contiguous_format",
     "eagerjit.nn.functional": "bilinear cosine_similarity pairwise_distance rms_norm rrelu celu celu_ selu selu_ "
     "threshold_",
     "eagerjit.nn.namespace_functions": "adaptive_max_pool1d affine_grid_generator alpha_dropout alpha_dropout_ "

@@ -85,4 +85,5 @@ def format_named(name: str) -> memory_format:
 
 SINGLETONS.add(memory_format)
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+legacy_contiguous_format = contiguous_format
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")

@@ -23,8 +23,9 @@ class Access:
     """A chain of names read: its root ("global", "free" or "local"), the root's name, and attributes.
 
     `use` is "store" where an item of what is at its end is assigned, "augment" where that is done by `+=` and the like,
-    "add" where an item is a container that a blind method changes, "item" where one is read or looked for, "got" where
-    the last attribute is a method that is called, "asked" where a call gets nothing else, or its truth is asked.
+    "change" where it is itself changed by `+=` and the like, "add" where an item is a container that a blind method
+    changes, "item" where one is read or looked for, "got" where the last attribute is a method that is called, "asked"
+    where a call gets nothing else, or its truth is asked.
     """
 
     kind: str
@@ -72,7 +73,8 @@ def _chains(code: CodeType) -> list[Access]:
             continue
         if current is not None:
             start = position + 1
-            current.use = "got" if name == "LOAD_METHOD" else _use(all_, start)
+            changes = place[1] in _changed_in_place(code)
+            current.use = "got" if name == "LOAD_METHOD" else "change" if changes else _use(all_, start)
     return found
 
 
@@ -111,6 +113,26 @@ def _use(instructions: list[tuple[Any, str, Any]], start: int) -> str:
         elif name != "CACHE" and not (name == "LOAD_ATTR" and above):
             return "read"
     return "read"
+
+
+@functools.lru_cache(maxsize=1024)
+def _changed_in_place(code: CodeType) -> frozenset[int]:
+    """The offsets of instructions that read a variable or attribute for `+=` and the like, which assigns it again.
+
+    Such a reading and its assignment, and nothing else, come from the same place of the source.
+    """
+    found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    reads = [(i.opname.removeprefix("LOAD_"), i.argval, i.positions) for i in found]
+    out = set[int]()
+    for at, i in enumerate(found):
+        after = next((x for x in found[at + 1 :] if x.opname != "SWAP"), i)
+        if i.opname != "BINARY_OP" or not i.argrepr.endswith("=") or after.positions is None:
+            continue
+        same = (after.opname.removeprefix("STORE_"), after.argval, after.positions)
+        places = [x.offset for x, read in zip(found[:at], reads, strict=False) if read == same]
+        if after.opname.startswith("STORE_") and after.positions.col_offset is not None and len(places) == 1:
+            out.update(places)
+    return frozenset(out)
 
 
 def _asks(name: str, operand: Any) -> bool:
@@ -153,7 +175,8 @@ def _chains_from(code: CodeType) -> dict[int, tuple[tuple[str, ...], str]]:
             end += 1
         last = found[end - 1]
         got = last.opname == "LOAD_METHOD" or (_ATTRIBUTES_TELL and (last.arg or 0) & 1)
-        out[first.offset] = tuple([i.argval for i in found[start + 1 : end]]), "got" if got else _use(steps, end)
+        use = "got" if got else "change" if last.offset in _changed_in_place(code) else _use(steps, end)
+        out[first.offset] = tuple([i.argval for i in found[start + 1 : end]]), use
     return out
 
 

@@ -146,6 +146,19 @@ def call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
     getattr(kind, name)(target, *args, **kwargs)
 
 
+_TAKING_ITEMS = frozenset(
+    "extend extendleft update difference_update intersection_update symmetric_difference_update "
+    "__iadd__ __ior__ __iand__ __isub__ __ixor__".split()
+)
+
+
+def as_taken(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a method, copied where it takes their items: the code may change them afterwards."""
+    if name not in _TAKING_ITEMS and not (name == "__setitem__" and isinstance(args[0], slice)):
+        return args
+    return tuple(list(a) if isinstance(a, list) else copy_of(a) if isinstance(a, CONTAINERS) else a for a in args)
+
+
 def is_consumed(value: Any) -> bool:
     """Whether taking items from a value leaves fewer for the next reader."""
     return isinstance(value, Iterator)

@@ -159,7 +159,7 @@ class Observer(Implicit, Imports):
         holder, key, kind = self._making.pop(frame)
         value = look(holder, key, kind)
         if value is not ABSENT:
-            self.journal.assign(holder, key, value, kind, source(frame))
+            self.journal.assign(holder, key, value, kind, source(frame), made=True)
 
     def load_attribute(self, frame: FrameType, name: str) -> None:
         (owner,) = frames.stack(frame, 1)
@@ -319,7 +319,7 @@ class Observer(Implicit, Imports):
             return
         for kind, names in CHANGING.items():
             if isinstance(target, kind) and method in names:
-                self.journal.windows.histories.changes(target, method) or self.journal.note_read(target, None)
+                type(target) in CHANGING or self.journal.note_read(target, None)
                 self.journal.method(target, method, (value,), {}, source(frame))
 
     # -- calls and iterators ------------------------------------------------------------------------------------------

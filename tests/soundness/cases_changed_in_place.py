@@ -1,0 +1,189 @@
+"""Containers that `+=`, `|=` and the like change: what is assigned lies there already, what was added may change."""
+
+from __future__ import annotations
+
+import types
+from collections import deque
+
+import eagerjit as torch
+from tests.soundness.framework import attempt, case
+
+kept: list[float] = []
+
+
+def ones(*shape):
+    return torch.ones(*shape)
+
+
+@case(versions=1)
+def items_added_to_a_list_under_an_attribute(jit):
+    log = types.SimpleNamespace(losses=[], names=set(), last=deque(maxlen=3), parts={})
+
+    @jit
+    def f(x):
+        value = x.sum().item()
+        log.losses += [value]
+        log.last += [value, 2 * value]
+        log.names |= {"sum"}
+        log.parts |= {"sum": value}
+        return x * 2
+
+    for i in range(12):
+        yield f(ones(3) * i), log
+    log.losses[:] = [1.0, "text"]
+    log.names.add("other")
+    yield f(ones(3)), log
+
+
+@case(versions=2)
+def items_added_to_a_list_of_an_enclosing_function(jit):
+    losses = []
+
+    @jit
+    def f(x):
+        nonlocal losses
+        losses += [x.sum().item()]
+        return x * 2
+
+    for i in range(12):
+        yield f(ones(3) * i), losses
+    before, losses = losses, [7.0]
+    yield f(ones(3)), losses, before
+    yield f(ones(3)), losses, before
+
+
+@case(versions=2)
+def items_added_to_a_global_list(jit):
+    global kept
+    kept = []
+
+    @jit
+    def f(x):
+        global kept
+        kept += [x.sum().item()]
+        return x * 2
+
+    for i in range(12):
+        yield f(ones(3) * i), kept
+    before, kept = kept, []
+    yield f(ones(3)), kept, before
+    yield f(ones(3)), kept, before
+
+
+@case(versions=4)
+def items_added_under_a_key_while_code_branches(jit):
+    stats = {"small": [], "count": 0}
+
+    @jit
+    def f(x):
+        stats["small"] += [x.sum().item()]
+        stats["count"] += 1
+        return x if x.sum() > 3 else x * 2
+
+    for i in range(20):
+        yield f(ones(2) * (i % 5)), stats
+    before = stats["small"]
+    stats["small"] = [1.0]
+    yield f(ones(2)), stats, before
+    yield f(ones(2) * 3), stats, before
+    stats["small"] = (1.0,)
+    yield attempt(f, ones(2)), stats, before
+
+
+@case
+def a_list_kept_under_a_second_name(jit):
+    holder = types.SimpleNamespace(losses=[], best=None)
+
+    @jit
+    def f(x):
+        losses = holder.losses
+        losses += [x.sum().item()]
+        holder.best = losses
+        return x * 2
+
+    for i in range(4):
+        yield f(ones(3) * i), holder
+    holder.best = []
+    yield f(ones(3)), holder
+    yield f(ones(3)), holder
+    holder.losses = holder.best = [3.0]
+    yield f(ones(3)), holder
+    holder.losses = []
+    yield f(ones(3)), holder
+    yield f(ones(3)), holder.losses is holder.best
+
+
+@case
+def a_list_that_an_argument_holds_as_well(jit):
+    holder = types.SimpleNamespace(losses=[])
+
+    @jit
+    def f(x, given):
+        holder.losses += [x.sum().item()]
+        given["losses"] += [1.0]
+        holder.losses = given["losses"]
+        return x * 2
+
+    for i in range(3):
+        yield f(ones(3) * i, {"losses": [2.0]}), holder
+    given = {"losses": holder.losses}
+    yield f(ones(3), given), holder, given
+    yield f(ones(3), given), holder, given
+    yield f(ones(3), {"losses": []}), holder, given
+
+
+@case
+def a_list_replaced_while_it_is_added_to(jit):
+    holder = types.SimpleNamespace(losses=[])
+
+    @jit
+    def f(x):
+        def renewed():
+            holder.losses = [0.0]
+            return [x.sum().item()]
+
+        before = holder.losses
+        holder.losses += renewed()
+        return x * len(before)
+
+    for i in range(4):
+        yield f(ones(3) * i), holder
+
+
+@case
+def the_length_of_a_list_after_it_was_added_to(jit):
+    holder = types.SimpleNamespace(losses=[])
+
+    @jit
+    def f(x):
+        holder.losses += [x.sum().item()]
+        return x * len(holder.losses), holder.losses[-1]
+
+    for i in range(8):
+        yield f(ones(3) * i), holder
+    holder.losses.clear()
+    yield f(ones(3)), holder
+
+
+@case
+def what_was_added_changes_afterwards(jit):
+    holder = types.SimpleNamespace(values=[], seen=set(), table={}, last=deque([0]), slots=[1, 2, 3])
+
+    @jit
+    def f(x):
+        items, names, pairs = [x.sum().item()], {"a"}, {"k": x}
+        holder.values += items
+        holder.values.__iadd__(items)
+        holder.last += items
+        holder.slots[1:] = items
+        items.append(5.0)
+        holder.seen |= names
+        holder.seen.update(names)
+        names.add("b")
+        holder.seen.difference_update(names - {"a"})
+        holder.table |= pairs
+        pairs["l"] = 1
+        return x * 2
+
+    for i in range(4):
+        yield f(ones(3) * i), holder
