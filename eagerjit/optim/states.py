@@ -13,7 +13,7 @@ from eagerjit.state import state as thread
 from eagerjit.state import untraced
 from eagerjit.tensors.creation import zeros
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.observation import Renewed, TraceBreak, user_line
 
 if TYPE_CHECKING:
     from eagerjit.optim.groups import Group
@@ -32,6 +32,8 @@ def begin(optimizer: Optimizer, group: Group, fresh: list[Tensor], leaving: dict
         raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
     with untraced():
         tracer.journal.made_outside(partial(_make, optimizer, group, fresh, leaving))
+    if any(id(step) in tracer.written for step in leaving.values()):  # by a step for all, when each had its own count
+        raise Renewed("an optimizer's count of steps is divided after the call has taken a step", user_line())
 
 
 @no_grad()

@@ -57,7 +57,7 @@ from eagerjit.runtime.records import record
 from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.observation import TraceBreak, is_internal
+from eagerjit.watching.observation import Renewed, TraceBreak, is_internal
 from eagerjit.watching.observer import Observer
 from eagerjit.watching.slots import Slot
 
@@ -121,6 +121,8 @@ class Recording:
                 session.leave()  # an interrupt may have come before it was left
                 if not isinstance(ended, TraceBreak):
                     raise
+                if isinstance(ended, Renewed) and left:
+                    continue
                 written = {id(array) for array in getattr(tracer.journal, "arrays_written", ())}
                 if (written <= self.known.arrays and varying.left <= self.known.left) or not left:
                     self.known.arrays = arrays if numbers_vary else self.known.arrays

@@ -45,6 +45,10 @@ class NotYet(TraceBreak):
         return not known
 
 
+class Renewed(TraceBreak):
+    """What ends a recording that has changed what its call begins with: the call is recorded again."""
+
+
 class Evaluated(TraceBreak):
     """What ends a recording that has an operation which no kernel computes, but NumPy does."""
 

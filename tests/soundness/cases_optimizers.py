@@ -122,3 +122,24 @@ def states_replaced_from_the_first_step(jit):
     for i in range(4):
         step(torch.ones(2, 3) * i)
         yield list(model.parameters()), [optimizer.state[p] for p in model.parameters()]
+
+
+@case
+def a_second_step_without_some_gradients(jit):
+    """A path length or gradient penalty after the loss's own step: biases have no gradient in it."""
+    for make in (torch.optim.Adam, torch.optim.NAdam, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.5)):
+        model = network()
+        optimizer = make(model.parameters())
+
+        @jit
+        def step(x, model=model, optimizer=optimizer):
+            optimizer.zero_grad()
+            model(x).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            sum(p.square().sum() for p in model.parameters() if p.dim() > 1).backward()
+            optimizer.step()
+
+        for i in range(4):
+            step(torch.ones(2, 3) * i)
+            yield list(model.parameters()), optimizer.state_dict()
