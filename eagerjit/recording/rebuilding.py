@@ -27,6 +27,7 @@ from eagerjit.recording.traced_texts import Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.containers import items_in_order, items_of
+from eagerjit.watching.observation import NotYet
 from eagerjit.watching.slots import Path
 
 AGAIN, ARGUMENT, RECORD = "again", "argument", object()
@@ -126,7 +127,8 @@ class Flattening:
             value.close()  # nobody will wait for it
         known = dataclasses.is_dataclass(kind) or kind is SimpleNamespace or _is_plain_class(kind)
         if isinstance(value, type) or not known:
-            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
+            # Often the first call alone makes what later ones find, a copy of a Module in an attribute for example.
+            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source, NotYet)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
 
