@@ -35,6 +35,7 @@ class Keyed:
         self._read: set[tuple[int, Any]] = set()
         self._known: dict[int, Any] = {}
         self._whole: set[int] = set()  # of which more was read than guards of items tell
+        self._within: dict[int, list[Any]] = {}  # dictionaries in others, of which items were read at once
         self._numbered: list[tuple[Any, Any]] = []
 
     def covers(self, value: Any, attributes: tuple[str, ...], use: str) -> bool:
@@ -44,7 +45,7 @@ class Keyed:
         direct = (not attributes and use in ("item", "add")) or (
             use == "got" and attributes in (("get",), ("setdefault",))
         )
-        return direct and id(value) in self._known and id(value) not in self._whole
+        return direct and id(value) in self._known and not self._is_read_whole(value)
 
     def read(self, container: Any, key: Any, use: str = "read", makes: bool = False, opens: bool = True) -> bool:
         """Code is about to read an item by its key; whether a guard tells of that.
@@ -64,7 +65,7 @@ class Keyed:
         unknown = changeable and not self._is_known_within(value, use)
         if unknown and opens and self._is_taken_apart(container, key, value):
             return True
-        if made or unknown or holds_containers(value):
+        if made or holds_containers(value) or (unknown and not self._is_known_by_items(container, value, use)):
             self._whole.add(slot[0])
             return False
         if not changeable:
@@ -148,6 +149,25 @@ class Keyed:
         """Whether nothing depends on what a container holds, or calls look at that themselves."""
         histories = self.journal.windows.histories
         return use == "add" or (use in ("asked", "item") and histories.of(value) is not None)
+
+    def _is_known_by_items(self, container: Any, value: Any, use: str) -> bool:
+        """Whether what lies in a dictionary is one too of which code reads or replaces an item, and nothing else."""
+        if type(value) not in _KINDS or use not in ("item", "augment"):
+            return False
+        if use == "item":  # of what `+=` replaces, more than that item is not read
+            self._within.setdefault(id(container), []).append(value)
+        return True
+
+    def _is_read_whole(self, container: Any) -> bool:
+        """Whether guards of items don't tell all that was read of a dictionary, or of those in it."""
+        pending, seen = [container], set[int]()
+        while pending:
+            holder = id(pending.pop())
+            if holder in self._whole or holder not in self._known:
+                return True
+            pending += [inner for inner in self._within.get(holder, ()) if id(inner) not in seen]
+            seen.update(map(id, self._within.get(holder, ())))
+        return False
 
     def _is_taken_apart(self, container: Any, key: Any, value: Any) -> bool:
         """Whether what lies in the container under a key are inputs: calls before have found it replaced."""

@@ -662,3 +662,90 @@ def totals_by_records(jit):
 
     for n in (1, 2, 3, 2, 1):
         yield f(ones(2), n), totals
+
+
+@case(versions=3)
+def a_list_in_a_dictionary_in_a_dictionary(jit):
+    metrics = {"train": {"loss": [], "steps": 0}, "test": {"loss": []}}
+
+    @jit
+    def f(x):
+        metrics["train"]["loss"].append(x.sum().item())
+        metrics["train"]["steps"] += 1
+        return x * 2
+
+    for i in range(20):
+        yield f(ones(2) * i), metrics
+    metrics["test"]["loss"].append(1.0)
+    metrics["test"] = None
+    yield f(ones(2)), metrics
+    before = metrics["train"]["loss"]
+    metrics["train"]["loss"] = []
+    yield f(ones(2)), metrics, before
+    before = metrics["train"]
+    metrics["train"] = {"loss": [5.0], "steps": 7}
+    yield f(ones(2)), metrics, before
+    del metrics["train"]["loss"]
+    yield attempt(f, ones(2)), metrics
+
+
+@case(versions=5)
+def a_number_in_a_dictionary_in_an_attribute(jit):
+    config = types.SimpleNamespace(parts={"optim": {"lr": 0.5, "steps": [1, 2]}, "log": {"every": 2}})
+
+    @jit
+    def f(x):
+        if "decay" in config.parts["optim"]:
+            x = x * config.parts["optim"]["decay"]
+        return x * config.parts["optim"]["lr"]
+
+    for i in range(4):
+        config.parts["log"]["every"] = i
+        config.parts["optim"]["steps"].append(i)
+        yield f(ones(2))
+    for config.parts["optim"]["lr"] in (0.25, 2.0, 3.0):
+        yield f(ones(2))
+    config.parts["optim"]["decay"] = 0.1
+    yield f(ones(2))
+    config.parts["optim"] = {"lr": 1.0}
+    yield f(ones(2))
+    config.parts = {"optim": {"lr": -1.0, "decay": 2.0}}
+    yield f(ones(2))
+
+
+@case
+def a_dictionary_in_another_that_is_also_read_as_a_whole(jit):
+    table = {"a": {"x": [1.0], "y": 2.0}}
+
+    @jit
+    def f(x):
+        table["a"]["x"].append(x.sum().item())
+        y = x * table["a"]["y"]
+        return y * len(table["a"]), sorted(table["a"])
+
+    for i in range(3):
+        yield f(ones(2) * i), table["a"]
+    table["a"]["z"] = None
+    yield f(ones(2)), table["a"]
+    table["a"]["y"] = 3.0
+    yield f(ones(2)), table["a"]
+    table["a"] = {"x": [], "y": 1.0}
+    yield f(ones(2)), table["a"]
+
+
+@case
+def one_dictionary_under_two_keys(jit):
+    inner = {"n": 1.0, "seen": []}
+    table = {"a": inner, "b": inner}
+
+    @jit
+    def f(x):
+        table["a"]["n"] = table["a"]["n"] + 1.0
+        table["b"]["seen"] += [table["b"]["n"]]
+        return x * table["b"]["n"]
+
+    for _ in range(4):
+        yield f(ones(2)), table
+    table["b"] = {"n": 10.0, "seen": [0.0]}
+    yield f(ones(2)), table
+    yield f(ones(2)), table
