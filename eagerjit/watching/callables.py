@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import io
 import logging
 import operator
 import os
@@ -12,6 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sized
 from contextvars import ContextVar
+from io import IOBase
 from types import (
     BuiltinFunctionType,
     FrameType,
@@ -104,6 +104,8 @@ class Calls(PutOff, LibraryCalls):
         adding = exact_sums.in_place_of(function)
         if adding is not None:
             return self.about_to(adding, args, kwargs, frame, source) or adding
+        if self._takes_iterator(function, args, kwargs):
+            return functools.partial(self._call_with_list, function, frame, source)
         world, histories = self.journal.world, self.journal.windows.histories
         if any(type(x) is TracedText for x in (*args, *kwargs.values())) and not texts.keeps_texts(function, args):
             args, kwargs = tuple(map(tied_text, args)), {n: tied_text(v) for n, v in kwargs.items()}
@@ -324,8 +326,7 @@ class Calls(PutOff, LibraryCalls):
         instead = journal.variables.method(owner, name, args, source) if isinstance(owner, ContextVar) else None
         if instead is not None:
             return instead
-        plain = all(isinstance(a, (str, bytes)) for a in args)
-        if name in ("write", "flush") and isinstance(owner, io.IOBase) and plain:
+        if name in ("write", "flush") and isinstance(owner, IOBase) and all(isinstance(a, (str, bytes)) for a in args):
             if journal.is_fresh(owner):
                 return None if name == "flush" else lambda *given: owner.write(tied_text(given[-1]))
             return functools.partial(write_later, journal, getattr(owner, name), source)

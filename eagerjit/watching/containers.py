@@ -146,17 +146,25 @@ def call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
     getattr(kind, name)(target, *args, **kwargs)
 
 
-_TAKING_ITEMS = frozenset(
+TAKING_ITEMS = frozenset(
     "extend extendleft update difference_update intersection_update symmetric_difference_update "
     "__iadd__ __ior__ __iand__ __isub__ __ixor__".split()
 )
+"""The methods that change a container by the items of another."""
 
 
 def as_taken(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a method, copied where it takes their items: the code may change them afterwards."""
-    if name not in _TAKING_ITEMS and not (name == "__setitem__" and isinstance(args[0], slice)):
+    if name not in TAKING_ITEMS and not (name == "__setitem__" and isinstance(args[0], slice)):
         return args
-    return tuple(list(a) if isinstance(a, list) else copy_of(a) if isinstance(a, CONTAINERS) else a for a in args)
+    return tuple(map(_taken, args))
+
+
+def _taken(items: Any) -> Any:
+    listed: Any = (list, *_VIEWS[1:])
+    if isinstance(items, listed):
+        return list(items)
+    return copy_of(items) if isinstance(items, CONTAINERS) else items
 
 
 def is_consumed(value: Any) -> bool:

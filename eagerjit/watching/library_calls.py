@@ -29,7 +29,7 @@ from eagerjit.guards.reads import KEYS
 from eagerjit.recording.tensor_attributes import note_asked
 from eagerjit.runtime.source import is_library
 from eagerjit.watching import lookup
-from eagerjit.watching.containers import CONTAINERS
+from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, is_consumed
 from eagerjit.watching.implicit import note_attribute, note_entered
 from eagerjit.watching.observation import is_internal
 from eagerjit.watching.slots import ABSENT, look
@@ -103,7 +103,8 @@ def is_any_of(function: Any, known: Iterable[Any]) -> bool:
 
 def calls_back(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], judged: Callable[[Any], Any]) -> Any:
     """What C code is given that calls functions of C: these, judged whenever it does. None where it calls none."""
-    first = is_any_of(function, _CALLING_FIRST) and len(args) > 1 and (isinstance(args[0], _IN_C) or args[0] is str)
+    first = is_any_of(function, _CALLING_FIRST) and len(args) > 1
+    first = first and (isinstance(args[0], _IN_C) or is_any_of(args[0], (str, float)))
     by_key = is_any_of(function, _CALLING_KEY) or (type(function) in _METHODS and function.__name__ == "sort")
     names = [n for n in ("key", "func") if by_key and isinstance(kwargs.get(n), _IN_C)]
     second = is_any_of(function, _CALLING_SECOND) and len(args) > 1 and isinstance(args[1], _IN_C)
@@ -128,6 +129,7 @@ class LibraryCalls:
     """Notes what such calls depend on."""
 
     journal: Journal
+    when_called: Callable[..., Any]
 
     def _note_given(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Containers that something gets whose code is not watched, and which reads what they hold."""
@@ -147,6 +149,18 @@ class LibraryCalls:
             note_asked(self.journal, value)
             if isinstance(value, CONTAINERS):
                 self.journal.note_read(value, KEYS if keys and isinstance(value, dict) else None)
+
+    def _takes_iterator(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a method changes a container from outside by the items of an iterator that the call has made."""
+        if type(function) not in _METHODS or function.__name__ not in TAKING_ITEMS or not args or kwargs:
+            return False
+        owner = args[0] if type(function) is MethodDescriptorType else function.__self__
+        taken = isinstance(owner, CONTAINERS) and is_consumed(args[-1])
+        return taken and self.journal.is_fresh(args[-1]) and not self.journal.is_fresh(owner)
+
+    def _call_with_list(self, function: Any, frame: Any, source: str, *args: Any) -> Any:
+        """Call such a method with a list of the items, which calls can give it again."""
+        return self.when_called(function, frame, source, *args[:-1], self.when_called(list, frame, source, args[-1]))
 
     def _note_class_asked(self, function: Any, args: tuple[Any, ...]) -> None:
         """`isinstance`, `issubclass`, `type`: objects and abstract classes may come to be others'."""

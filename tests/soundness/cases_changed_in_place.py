@@ -187,3 +187,85 @@ def what_was_added_changes_afterwards(jit):
 
     for i in range(4):
         yield f(ones(3) * i), holder
+
+
+@case(versions=2)
+def items_of_iterators_made_inside(jit):
+    holder = types.SimpleNamespace(values=[], table={}, last=deque(maxlen=5), names=set(), factor=2.0)
+
+    def scaled(x):
+        for part in x:
+            yield part.item() * holder.factor
+
+    @jit
+    def f(x):
+        holder.values.extend(part.item() for part in x)
+        holder.values.extend(scaled(x))
+        holder.table.update(zip("ab", x.tolist(), strict=False))
+        holder.last.extend(zip(x.unbind(), (x * 2).unbind(), strict=True))
+        holder.last.extendleft(map(float, x))
+        holder.names.update(str(i) for i in range(2))
+        items = {"first": x[0].item()}
+        holder.values.extend(items.values())
+        items["second"] = 1.0
+        return x * 2
+
+    for i in range(6):
+        yield f(ones(2) * i), holder
+    holder.factor = 3.0
+    yield f(ones(2)), holder
+    holder.factor = -1.5
+    yield f(ones(2)), holder
+
+
+@case
+def iterators_from_outside_that_run_out(jit):
+    values, given = [], iter([1.0, 2.0, 3.0])
+    pairs = zip(iter([1, 2, 3]), iter([4, 5, 6]), strict=True)
+
+    @jit
+    def f(x):
+        values.extend(value for value in (next(given), x.sum().item()))
+        return x * values[-1]
+
+    @jit
+    def g(x):
+        values.extend(pair for pair in pairs)
+        return x * len(values)
+
+    for _ in range(4):
+        yield attempt(f, ones(2)), values
+    for _ in range(3):
+        yield attempt(g, ones(2)), values
+
+
+@case
+def an_iterator_that_fails_half_way(jit):
+    values = []
+
+    def some(x):
+        yield x.sum().item()
+        if x.sum() > 3:
+            raise ValueError("too large")
+        yield 0.0
+
+    @jit
+    def f(x):
+        values.extend(some(x))
+        return x * 2
+
+    for i in range(4):
+        yield attempt(f, ones(2) * i), values
+
+
+@case(versions=1)
+def numbers_of_a_tensor_by_map(jit):
+    values = []
+
+    @jit
+    def f(x):
+        values.extend(map(float, x))
+        return sum(map(float, x)), list(map(float, x))
+
+    for i in range(6):
+        yield f(ones(2) * i), values
