@@ -194,7 +194,11 @@ def contents(
             kept.append(v)
         return id(v)
 
-    if isinstance(value, dict) and not hasattr(type(value), "holds_options"):  # compiled calls read options themselves
+    if isinstance(value, dict) and hasattr(type(value), "holds_options"):  # compiled calls read options themselves
+        if kept is not None:
+            kept.append(value)
+        return id(value), tuple([_key(k, kept) for k in value])
+    if isinstance(value, dict):
         return tuple([(_key(k, kept), (id(value), k) in changing or (inner(v),)) for k, v in items_in_order(value)])
     if isinstance(value, (list, deque)):
         return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -34,18 +35,34 @@ def guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
 def kind_of_option(journal: Journal, options: Any, key: Any) -> str:
     """How the tracer reads an option of an optimizer's: "option" for numbers and texts, "pair" for two floats.
 
-    Others, for which it is "", are guarded.
+    Others, for which it is "", are guarded; ints that are known to vary are read as those of any dictionary.
     """
     if not hasattr(type(options), "holds_options"):
         return ""
     value, written = options.get(key), (id(options), key) in journal.written
     if isinstance(value, (int, float, str)):
-        return "option"
+        return "" if type(value) is int and journal.varying.is_input(options, key, value) else "option"
     if type(value) is tuple and [*map(type, value)] == [float, float] and not written:
         return "pair"
     if key in options and key != "params" and not written:
         _guard_option(journal, options, key, value)
     return ""
+
+
+def option_got(journal: Journal, options: Any, name: str, args: Any, source: str) -> Callable[..., Any] | None:
+    """What gives the option that code asks `get` or `setdefault` for; None: that does it, and calls are guarded."""
+    key = args[0]
+    if kind := kind_of_option(journal, options, key):
+        return lambda *given: journal.tracer.item_option(options, key, kind)
+    if type(options.get(key)) is int:
+        number = journal.input(options, key, options[key], "item")
+        return lambda *given: number
+    if key not in options:
+        if (id(options), key) not in journal.written:
+            journal.lacking(options, key)
+        if name == "setdefault":
+            journal.assign(options, key, *(args[1:] or (None,)), "item", source)
+    return None
 
 
 def _guard_option(journal: Journal, options: Any, key: Any, value: Any) -> None:

@@ -345,10 +345,15 @@ class Optimizer:
 
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this optimizer depend on, comparable; floats in groups are read at every call."""
-        groups = tuple(
-            (id(g), *((k, (id(v), *map(id, v)) if k == "params" else _kept(v)) for k, v in g.items()))
-            for g in self.param_groups
-        )
+        library = next(kind for kind in type(self).__mro__ if kind.__module__.startswith("eagerjit."))
+        read = () if library is Optimizer else self.defaults  # by the library's code, which is not watched
+
+        def seen(group: Any, key: str, value: Any) -> Any:
+            if key == "params":
+                return id(value), *map(id, value)
+            return int if type(value) is int and key not in read and (id(group), key) in changing else _kept(value)
+
+        groups = tuple((id(g), *((k, seen(g, k, v)) for k, v in g.items())) for g in self.param_groups)
         states = tuple((_place(p), _held(s)) for p, s in self.state.items())
         own_hooks = (self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks)
         hooks = *(tuple(map(id, table.values())) for table in own_hooks), common()

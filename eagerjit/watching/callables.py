@@ -32,6 +32,7 @@ from eagerjit.effects.lru_caches import Remembering
 from eagerjit.effects.world import is_watched
 from eagerjit.effects.world_calls import only_looks, takes_items
 from eagerjit.guards.comparing import has_attributes, has_own_attributes
+from eagerjit.guards.value_guards import option_got
 from eagerjit.recording import exact_sums, numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
@@ -300,6 +301,8 @@ class Calls(PutOff, LibraryCalls):
         journal = self.journal
         if name in ("get", "setdefault") and isinstance(owner, dict) and not kwargs:
             self.compare(args[0] if args else None, owner)
+            if args and lookup.holds_options(owner):
+                return option_got(journal, owner, name, args, source)
             if journal.keyed.method(name, owner, args, self.use, source):
                 return None
         for container, names in CHANGING.items():
@@ -310,10 +313,8 @@ class Calls(PutOff, LibraryCalls):
                     journal.note_read(owner, None)
                 journal.method(owner, name, args, kwargs, source)
                 return None
-        if hasattr(type(owner), "holds_options") and name in ("get", "items", "values", "copy"):
-            if name != "get" or not isinstance(owner.get(args[0]), (int, float, str)):
-                return self.refused(f"calls {name} of an optimizer's options", source)
-            return lambda *given: journal.tracer.item_number(owner, args[0])
+        if lookup.holds_options(owner) and name in ("items", "values", "copy"):
+            return self.refused(f"calls {name} of an optimizer's options", source)
         if name in _READING and isinstance(owner, CONTAINERS):
             key = args[0] if args and name in ("get", "__getitem__", "__contains__") else None
             self.compare(key, owner)

@@ -147,6 +147,82 @@ def options_of_an_optimizer_updated_inside(jit):
         yield w, optimizer.param_groups[0]["lr"]
 
 
+@case(versions=3)
+def counts_among_the_options_of_an_optimizer(jit):
+    w = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    group = optimizer.param_groups[0]
+    group["turn"] = 0
+
+    @jit
+    def step(x):
+        (w * x * group["turn"]).sum().backward()
+        optimizer.step()
+        for options in optimizer.param_groups:
+            options["turn"] += 1
+            options.setdefault("calls", 0)
+            options["calls"] = options.get("calls", 5) + 2
+        return x * group["calls"]
+
+    for _ in range(6):
+        yield step(torch.ones(2)), w, group["turn"], group["calls"]
+
+
+@case(versions=5)
+def counts_among_the_options_of_an_optimizer_of_ones_own(jit):
+    class Counting(torch.optim.Optimizer):
+        def __init__(self, parameters):
+            super().__init__(parameters, {"lr": 0.1, "k": 0, "weights": 0.0, "training": True})
+
+        @torch.no_grad()
+        def step(self):
+            for group in self.param_groups:
+                rate = group["lr"] * (group["k"] + 1) / 3 if group["k"] < 3 else group["lr"]
+                group["weights"] += rate
+                group["training"] = not group["training"]
+                for parameter in group["params"]:
+                    parameter.add_(parameter.grad, alpha=-rate / group["weights"])
+                group["k"] = group["k"] + 1
+
+    w = torch.nn.Parameter(torch.ones(2))
+    optimizer = Counting([w])
+    step = stepping(jit, optimizer, w)
+    for _ in range(8):
+        yield step(), w, optimizer.state_dict()["param_groups"]
+
+
+@case
+def options_of_an_optimizer_that_come_and_go(jit):
+    w = torch.nn.Parameter(torch.ones(2))
+    group = torch.optim.SGD([w], lr=0.1).param_groups[0]
+    has = jit(lambda x: x * 2 if "scale" in group else x)
+    got = jit(lambda x: x * (3 if group.get("scale") is None else group.get("scale", 1)))
+    for value in (None, 4, 5, 2.5, torch.full((2,), 7.0), True, 6):
+        group["scale"] = value
+        yield has(torch.ones(2)), got(torch.ones(2))
+        del group["scale"]
+        yield has(torch.ones(2)), got(torch.ones(2))
+
+
+@case
+def options_that_the_library_reads_counted(jit):
+    w = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([w], lr=1, momentum=0)
+    group = optimizer.param_groups[0]
+
+    @jit
+    def step(x):
+        (w * x).sum().backward()
+        optimizer.step()
+        group["lr"] += 1
+        group["momentum"] = (group["momentum"] + 1) % 3
+        group["maximize"] = not group["maximize"]
+
+    for _ in range(6):
+        step(torch.ones(2))
+        yield w, group["lr"], group["momentum"], group["maximize"]
+
+
 @case(outcome=FELL_BACK)
 def options_of_an_optimizer_in_a_dictionary_of_ones_own(jit):
     w = torch.nn.Parameter(torch.ones(2))
