@@ -61,7 +61,7 @@ def option_got(journal: Journal, options: Any, name: str, args: Any, source: str
         if (id(options), key) not in journal.written:
             journal.lacking(options, key)
         if name == "setdefault":
-            journal.assign(options, key, *(args[1:] or (None,)), "item", source)
+            journal.assign(options, key, args[1] if len(args) > 1 else None, "item", source)
     return None
 
 

@@ -13,6 +13,7 @@ from eagerjit.ops.inplace import inplace as inplace_op
 from eagerjit.ops.normalization import softmax
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.tensors.mistakes import calls_op
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 sigmoid, tanh = POINTWISE["sigmoid"].call, POINTWISE["tanh"].call
@@ -97,8 +98,8 @@ def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: flo
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; one weight, or one per channel (He et al. 2015).
 
-    Channels are dimension 1. Raises RuntimeError for as many weights as there are no channels, and for a weight of more
-    than one dimension.
+    Channels are dimension 1. Raises RuntimeError for as many weights as there are no channels, for a weight of more
+    than one dimension, and for one of another dtype.
     """
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
@@ -114,6 +115,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"channel size = {channels}."
             )
         weight = weight.view((-1, *(1,) * (input.ndim - 2)))
+    if weight.dtype is not input.dtype:
+        names = f"{TYPE_NAMES[input.dtype]} and {TYPE_NAMES[weight.dtype]}"
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {names}")
     return ELEMENTARY["prelu"].call(input, weight)
 
 

@@ -9,6 +9,7 @@ from eagerjit.nn.module import Module
 from eagerjit.ops.reduce import norm
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -38,8 +39,12 @@ _length_op = Op("length", _length, (lambda g, out, norm, eps: g, None), ("eps",)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dimension, which goes away; x1 and x2 broadcast.
 
-    Norms count as at least eps. Raises RuntimeError for integers.
+    Norms count as at least eps. Raises RuntimeError unless one is floating point.
     """
+    dtype = result_type(x1, x2)
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {TYPE_NAMES[dtype]}")
+    x1, x2 = x1.to(dtype), x2.to(dtype)
     if tuple(x1.shape) != tuple(x2.shape):
         x1, x2 = broadcast_tensors(x1, x2)
     first = x1 / _length_op.call(norm(x1, 2, dim, keepdim=True), eps)

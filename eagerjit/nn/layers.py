@@ -64,7 +64,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """input1 @ weight[k] @ input2 + bias[k] for every output k.
 
     (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out). Raises RuntimeError for sizes that do not
-    fit.
+    fit, and for several dtypes.
     """
     if tuple(input1.shape)[:-1] != tuple(input2.shape)[:-1]:
         raise RuntimeError(
@@ -75,6 +75,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight's "
             f"{weight.shape[1]} and {weight.shape[2]}"
         )
+    given = sorted({str(x.dtype) for x in (input1, input2, weight, bias) if x is not None})
+    if len(given) > 1:
+        raise RuntimeError(f"bilinear(): all tensors must have the same dtype, got {', '.join(given)}")
     left = input1.unsqueeze(-2).unsqueeze(-2)
     out = left.matmul(weight).squeeze(-2).matmul(input2.unsqueeze(-1)).squeeze(-1)
     return out if bias is None else out + bias

@@ -13,12 +13,22 @@ from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.wording import OF_FLOATS, also
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
 def widened(*tensors: Any) -> list[Any]:
     """Tensors in the dtype they are computed in."""
     return [as_dtype(x, wide(x.dtype)) if isinstance(x, Tensor) else x for x in tensors]
+
+
+def only_fitting(input: Tensor, *parameters: Tensor | None) -> None:
+    """Refuse weights and statistics of another dtype than the input's; of 16-bit floats all may be float32."""
+    found = {p.dtype for p in parameters if p is not None}
+    wider = {dtypes.float32} if input.dtype in (dtypes.float16, dtypes.bfloat16) else set()
+    if len(found) > 1 or not found <= {input.dtype} | wider:
+        names = ", ".join(sorted(TYPE_NAMES[x] for x in found))
+        raise RuntimeError(f"mixed dtype: the input is {TYPE_NAMES[input.dtype]}, its parameters are {names}")
 
 
 def only_floats(name: str, input: Tensor) -> None:

@@ -152,6 +152,8 @@ def _lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         raise TypeError(f"lerp(): argument 'weight' must be Tensor or Number, not {type(weight).__name__}")
     if end.dtype is not input.dtype:
         raise RuntimeError(f"expected dtype {input.dtype} for `end` but got dtype {end.dtype}")
+    if isinstance(weight, Tensor) and weight.ndim and weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected dtype {input.dtype} for `weight` but got dtype {weight.dtype}")
     if not input.dtype.is_differentiable:
         raise NotImplementedError(f'"lerp_kernel" not implemented for {input.dtype}')
     dtype = input.dtype

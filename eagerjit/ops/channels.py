@@ -10,7 +10,7 @@ from typing import Any
 
 from eagerjit.autograd.formal import TOGETHER, Formal
 from eagerjit.calling.dispatch import Op
-from eagerjit.ops.activation import only_floats, widened
+from eagerjit.ops.activation import only_fitting, only_floats, widened
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent
@@ -45,6 +45,7 @@ def _all_but_channels(x: Any) -> tuple[int, ...]:
 def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """(input with mean 0 and variance 1 per channel, times weight, plus bias; the mean; the variance)."""
     only_floats("batch_norm", input)
+    only_fitting(input, weight, bias)
     x, w, b = widened(input, weight, bias)
     count = extent(x, _all_but_channels(x))
     mean = _per_channel(x) / count
@@ -98,6 +99,7 @@ def _known_norm(
 ) -> Tensor:
     """(input - mean) / sqrt(variance + eps) * weight + bias, per channel."""
     only_floats("batch_norm", input)
+    only_fitting(input, mean, variance, weight, bias)
     x, mean, variance, w, b = widened(input, mean, variance, weight, bias)
     scale = (variance + eps).rsqrt()
     out = (x - over_channels(x, mean)) * over_channels(x, scale if w is None else scale * w)
@@ -183,6 +185,7 @@ def _group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(input with mean 0 and variance 1 per group, times weight, plus bias; the mean; the variance)."""
     only_floats("group_norm" if groups else "batch_norm", input)
+    only_fitting(input, weight, bias)
     x, w, b = widened(input, weight, bias)
     count = _group_size(x, groups)
     mean = _over_groups(_over_points(x), groups) / count

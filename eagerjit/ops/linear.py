@@ -13,6 +13,7 @@ from eagerjit.ops.views import reshaped
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.mistakes import planned_of_ranks
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -160,6 +161,13 @@ _beside_nothing = Op(
 )
 
 
+def require_dtype(input: Tensor, product: Tensor) -> None:
+    """Refuse what is to be added to a product of another dtype."""
+    if input.dtype is not product.dtype:
+        names = f"{TYPE_NAMES[input.dtype]} and {TYPE_NAMES[product.dtype]}"
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
+
+
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2; input broadcasts to (n, m), and does not count where beta is 0.
 
@@ -168,17 +176,19 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: complex = 1, alpha: 
     for name, x in (("mat1", mat1), ("mat2", mat2)):
         if x.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
-    return weighted_sum(input, mat1.matmul(mat2), beta, alpha)
+    require_dtype(input, product := mat1.matmul(mat2))
+    return weighted_sum(input, product, beta, alpha)
 
 
 def _baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2."""
-    return weighted_sum(input, _bmm(batch1, batch2), beta, alpha)
+    require_dtype(input, product := _bmm(batch1, batch2))
+    return weighted_sum(input, product, beta, alpha)
 
 
 def _addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
-    product = _bmm(batch1, batch2)
+    require_dtype(input, product := _bmm(batch1, batch2))
     return weighted_sum(input, product.sum(0, dtype=product.dtype), beta, alpha)
 
 
@@ -222,6 +232,8 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
             f"{weight.shape[1]}x{weight.shape[0]})"
         )
     out = _matmul(input, weight.t() if weight.ndim == 2 else weight)
+    if bias is not None and weight.ndim == 2:
+        require_dtype(bias, out)
     return out if bias is None else out + bias
 
 

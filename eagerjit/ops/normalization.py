@@ -10,7 +10,7 @@ from eagerjit.autograd.formal import Formal
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.ops import views
-from eagerjit.ops.activation import only_floats, widened
+from eagerjit.ops.activation import only_fitting, only_floats, widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent, reduce, sum_
 from eagerjit.runtime import dtypes
@@ -136,6 +136,7 @@ def _layer_norm(
     """input with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
     axes = _last(input, normalized_shape)
     only_floats("layer_norm", input)
+    only_fitting(input, weight, bias)
     x, w, b = widened(input, weight, bias)
     out, _ = _standardised(x, axes, eps)
     out = out if w is None else out * w

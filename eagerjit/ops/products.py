@@ -44,7 +44,8 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     """beta * input + alpha * mat @ vec."""
     _sized("addmv", mat, 2, "mat")
     _sized("addmv", vec, 1, "vec")
-    return linear.weighted_sum(input, linear.matmul.call(mat, vec), beta, alpha)
+    linear.require_dtype(input, product := linear.matmul.call(mat, vec))
+    return linear.weighted_sum(input, product, beta, alpha)
 
 
 @_with_factors
@@ -91,6 +92,17 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 
 
 addmm_ = written(addmm)
+
+
+@public
+def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Product of two matrices of int8 or uint8, (n, k) and (k, m), summed in int32. Raises RuntimeError for others."""
+    for name, x in (("self", input), ("mat2", mat2)):
+        if x.dtype not in (dtypes.int8, dtypes.uint8):
+            raise RuntimeError(f"_int_mm: Expected {name} dtype to be int8 or uint8 but got {x.dtype}")
+        if x.ndim != 2:
+            raise RuntimeError(f"_int_mm: Expected {name} to be of dimension 2 but got {x.ndim}")
+    return linear.matmul.call(input.int(), mat2.int())
 
 
 @public

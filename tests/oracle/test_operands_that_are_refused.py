@@ -43,6 +43,32 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
         f"a number first: {name}": lambda t, x, name=name: getattr(t, name)(1, x)
         for name in "fmod eq ge atan2 minimum copysign".split()
     },
+    **{
+        f"another dtype: {name}": call
+        for name, call in {
+            "bias of linear": lambda t, x: t.nn.functional.linear(x, t.ones(2, 3), t.ones(2).double()),
+            "addmm": lambda t, x: t.addmm(t.ones(1, 1).double(), x[None], x[:, None]),
+            "addmv": lambda t, x: t.addmv(t.ones(1).double(), x[None], x),
+            "baddbmm": lambda t, x: t.baddbmm(t.ones(1, 1, 1).double(), x[None, None], x[None, :, None]),
+            "addbmm": lambda t, x: t.addbmm(t.ones(1, 1).bfloat16(), x[None, None], x[None, :, None]),
+            "bias of bilinear": lambda t, x: t.nn.functional.bilinear(x, x, t.ones(1, 3, 3), t.ones(1).double()),
+            "weights of layer_norm": lambda t, x: t.nn.functional.layer_norm(x, (3,), t.ones(3).bfloat16()),
+            "one of two for layer_norm": lambda t, x: t.nn.functional.layer_norm(
+                x.bfloat16(), (3,), t.ones(3), t.ones(3).bfloat16()
+            ),
+            "weights of group_norm": lambda t, x: t.nn.functional.group_norm(x[None], 1, t.ones(3).double()),
+            "weights of batch_norm": lambda t, x: t.nn.functional.batch_norm(
+                x.expand(2, 3), None, None, t.ones(3).double(), training=True
+            ),
+            "statistics of batch_norm": lambda t, x: t.nn.functional.batch_norm(
+                x.expand(2, 3), t.ones(3).double(), t.ones(3).double()
+            ),
+            "weights of lerp": lambda t, x: x.lerp(x, x.double()),
+            "weight of prelu": lambda t, x: t.nn.functional.prelu(x, t.ones(1).double()),
+            "integers' cosine": lambda t, x: t.nn.functional.cosine_similarity(x.long(), x.long(), 0),
+            "product of int8": lambda t, x: t._int_mm(x[None], x[:, None]),
+        }.items()
+    },
     "a number in place": lambda t, x: x.clone().atan2_(1),
     "a huge number in place of a tensor": lambda t, x: t.log(2**70),
     **{
@@ -141,6 +167,11 @@ def test_as_pytorch_refuses(name: str, jit: Callable[..., Any]) -> None:
 
 
 FOUND: dict[str, Callable[[Any], Any]] = {
+    "wider weights of layer_norm": lambda t: t.nn.functional.layer_norm(
+        t.arange(3.0).half(), (3,), t.ones(3) * 2, t.ones(3)
+    ),
+    "a cosine with integers": lambda t: t.nn.functional.cosine_similarity(t.arange(3.0), t.arange(1, 4), 0),
+    "a product of int8": lambda t: t._int_mm(t.full((2, 300), 127, dtype=t.int8), t.full((300, 2), -128).to(t.int8)),
     "a complex number": lambda t: t.ones(2) * t.tensor(1 + 2j).item(),
     "Python's type for a dtype": lambda t: t.ones(2).sum(dtype=float) + t.ones(2).softmax(0, dtype=float),
     "copy of a number": lambda t: t.ones(2).copy_(2.5),

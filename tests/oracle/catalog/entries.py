@@ -63,7 +63,6 @@ LISTED = _listed()
 
 MORE: dict[str, str] = {
     "torch.nn.functional.scaled_dot_product_attention": "uint8 int8 int16 int32 int64",
-    "torch.nn.PReLU": "bool uint8 int8 int16 int32 int64",
     "torch.nn.functional.conv2d": "bool",
     "Tensor.trace": "bool",
     "torch.nn.ReplicationPad2d": "bool",
