@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from eagerjit.calling.casts import converted
 from eagerjit.calling.public import public
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
+from eagerjit.recording.numbers import SymbolicInt, python_number
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults
-from eagerjit.tensors.creation import constant_array, finish
+from eagerjit.tensors.creation import finish
+from eagerjit.tensors.fitting import whole
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.mistakes import explained_functions, planned_public
 from eagerjit.tensors.tensor import Tensor
@@ -27,12 +27,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _count(n: Any) -> Any:
+    """A number of points; sizes of the recorded call stay symbols."""
+    return n if isinstance(n, SymbolicInt) else whole(n)
+
+
 def _scale(norm: str | None, count: Any, forward: bool) -> float:
     """The factor of a transform of `count` elements: 1, 1/count or between."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise RuntimeError(f"Invalid normalization mode: {norm}")
     if norm == "ortho":
-        return 1.0 / math.sqrt(int(count)) if count else 1.0
+        return 1.0 / python_number(math.sqrt, count) if count else 1.0
     scaled = (norm == "forward") == forward
     return 1.0 / count if scaled and count else 1.0
 
@@ -132,14 +137,14 @@ def _back_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     given = s[-1] if isinstance(s, (tuple, list)) else s
-    last = 2 * (x.shape[dims[-1]] - 1) if given in (None, -1) else given
+    last = 2 * (x.shape[dims[-1]] - 1) if given in (None, -1) else _count(given)
     if last < 1:
         raise RuntimeError(f"Invalid number of data points ({last}) specified")
     if sizes is not None:
         x = _resized(x, dims, [*sizes[:-1], last // 2 + 1])
-    count = _product(x, dims[:-1]) * int(last)
+    count = _product(x, dims[:-1]) * last
     function = _whole_of_conjugate if hermitian else fourier.whole.call
-    return function, (x, tuple(dims), int(last), _scale(norm, count, hermitian))
+    return function, (x, tuple(dims), last, _scale(norm, count, hermitian))
 
 
 def _whole_of_conjugate(x: Tensor, dims: tuple[int, ...], size: int, scale: float) -> Tensor:
@@ -191,31 +196,29 @@ ihfft, ihfft2, ihfftn = _define("ihfft", _real_transform, True, "Half of the Her
 # -- frequencies ------------------------------------------------------------------------------------------------------
 
 
-def _counted_to_both_sides(n: int) -> np.ndarray:
+def _frequencies(length: Any, negative_from: Any, n: Any, d: Any, dtype: Any, requires_grad: bool) -> Tensor:
     if n < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    return np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
-
-
-def _frequencies(counts: np.ndarray, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
-    with np.errstate(divide="ignore", invalid="ignore"):  # of no values, or of values at distance 0
-        array = counts * np.divide(1.0, n * d)
+        raise RuntimeError(f"Trying to create tensor with negative dimension {length}: [{length}]")
     wanted = dtype or Defaults.dtype
     if not wanted.is_differentiable:
         raise RuntimeError("fftfreq requires a floating point or complex dtype")
-    return finish(constant_array(array.astype(wanted.numpy)), requires_grad)
+    distance = n * d
+    step = 1.0 / distance if distance else math.inf  # of no values, or of values at distance 0
+    return finish(fourier.frequencies.call(length, negative_from, n, step, wanted), requires_grad)
 
 
 @makes
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of a spectrum of n values of a signal sampled at distances d."""
-    return _frequencies(_counted_to_both_sides(n), n, d, dtype, requires_grad)
+    n = _count(n)
+    return _frequencies(n, (n + 1) // 2, n, d, dtype, requires_grad)
 
 
 @makes
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of half a spectrum of a real signal of n values sampled at distances d."""
-    return _frequencies(np.arange(n // 2 + 1), n, d, dtype, requires_grad)
+    n = _count(n)
+    return _frequencies(n // 2 + 1, n // 2 + 1, n, d, dtype, requires_grad)
 
 
 def _shifted(input: Tensor, dim: Any, back: bool) -> Tensor:

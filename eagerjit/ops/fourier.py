@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.dispatch import Op, emit
+from eagerjit.compiler.ops import elementwise
 from eagerjit.ops.complexes import complex as complex_
 from eagerjit.ops.complexes import real
 from eagerjit.ops.host import LoweredOp
 from eagerjit.ops.index import cat
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes, fourier
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor
@@ -193,4 +196,15 @@ def _whole_rule(g: Any, out: Any, input: Any, dims: Dims, size: int, scale: floa
 whole = Transform(
     "fft_whole", _whole_array, (_whole_rule, None, None, None), by_kernels=_whole_products, types=_whole_types,
     numbers=("size", "scale"),
+)  # fmt: skip
+
+
+def _frequencies_body(length: Any, half: Any, size: Any, step: float, dtype: Any) -> Tensor:
+    """Multiples of `step`; those from `half` on are counted back from the size."""
+    index = emit(elementwise.iota, size=expression(length), dtype=dtypes.int64)
+    return (index.where(index < half, index - size).double() * step).to(dtype)
+
+
+frequencies = Op(
+    "fft_frequencies", _frequencies_body, None, ("length", "half", "size", "step"), differentiable=False
 )  # fmt: skip

@@ -24,6 +24,16 @@ def windows(x: Any) -> Any:
     return x.roll((1, 1), (2, 3)).view(n, c, h // 2, 2, w // 2, 2).permute(0, 2, 4, 1, 3, 5).reshape(-1, c, 2, 2)
 
 
+def derivative(x: Any) -> Any:
+    wave_numbers = torch.fft.rfftfreq(x.shape[2], 1 / x.shape[2])
+    return torch.fft.irfft(1j * wave_numbers * torch.fft.rfft(x), n=x.shape[2])
+
+
+def of_low_frequencies(x: Any) -> Any:
+    k = torch.fft.fftfreq(x.shape[2])
+    return torch.fft.ifft2(torch.fft.fft2(x, norm="ortho") * (k.abs() < 0.3), norm="ortho").real
+
+
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), 1, IMAGES),
     "grid_sample": (sampled, 1, IMAGES),
@@ -47,6 +57,9 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "quantile": (lambda x: x.quantile(0.3, dim=2), 1, SEQUENCES),
     "distances": (lambda x: torch.cdist(x.mT, x.mT + 1), 2, SEQUENCES),  # of few rows and of many
     "one-hot": (lambda x: F.one_hot((x[:, 0] > 0).long(), 2) * x[:, :2].mT, 1, SEQUENCES),
+    "derivative of a wave": (derivative, 2, SEQUENCES),  # of even and of odd lengths
+    "low frequencies": (of_low_frequencies, 2, SEQUENCES),
+    "half a spectrum's signal": (lambda x: torch.fft.irfft2(torch.fft.rfft2(x), norm="forward"), 1, SEQUENCES),
     "per element": (lambda x: x.sum((1, 2)) / len(x), 1, SEQUENCES),
 }
 
