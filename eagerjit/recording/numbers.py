@@ -6,7 +6,6 @@ the number of this call, and the trace notes that it holds for this value only.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.compiler import sizes
+from eagerjit.recording.integer_bits import IntegerBits
 from eagerjit.recording.integer_range import checked_division, equal, in_range, less, subtract
 from eagerjit.recording.numpy_protocol import NumberForNumPy
 from eagerjit.recording.other_numbers import compares_itself, is_foreign, rounding
@@ -36,7 +36,7 @@ def wrap(size: sizes.Expr) -> Any:
     return size if isinstance(size, int) else SymbolicInt(size)
 
 
-class SymbolicInt(NumberForNumPy, called="int"):
+class SymbolicInt(IntegerBits, NumberForNumPy, called="int"):
     """An int whose value is known only when the compiled function is called; `isinstance` takes it for an int."""
 
     __slots__ = ("expression",)
@@ -45,13 +45,16 @@ class SymbolicInt(NumberForNumPy, called="int"):
     def __init__(self, size: sizes.Size):
         self.expression = size
 
+    def _known(self) -> int:
+        """This call's number, to ask something of it that holds for others too."""
+        if sizes.active.assumptions is None:
+            raise RuntimeError(f"the symbolic size {self.expression} left the function that was traced")
+        return sizes.evaluate(self.expression, sizes.active.assumptions.hints)
+
     def _value(self) -> int:
         """This call's number; the trace holds for it alone."""
-        assumptions = sizes.active.assumptions
-        if assumptions is None:
-            raise RuntimeError(f"the symbolic size {self.expression} left the function that was traced")
-        value = sizes.evaluate(self.expression, assumptions.hints)
-        assumptions.decide("==", self.expression, value)
+        value = self._known()
+        sizes.active.assumptions.decide("==", self.expression, value)  # type: ignore[union-attr]
         return value
 
     __index__ = _value
@@ -237,6 +240,10 @@ class TracedFloat(NumberForNumPy, called="float"):
         return format(self._value(), specification)
 
     def __round__(self, digits: int | None = None) -> Any:
+        if digits is None:
+            from eagerjit.recording.rounding import rounded
+
+            return rounded(round, self)
         return python_number(rounding(digits), self) if type(digits) is int else round(self._value(), digits)
 
     def __getattr__(self, name: str) -> Any:
@@ -344,16 +351,10 @@ def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
     return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments], True), result)
 
 
-def _specialized(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """An operation that only Python does exactly as Python does: on this call's number."""
-
-    def forward(self: TracedFloat, *others: Any) -> Any:
-        return function(self._value(), *map(plain, others))
-
-    def reflected(self: TracedFloat, other: Any) -> Any:
-        return function(plain(other), self._value())
-
-    return forward, reflected
+def _divmod(a: Any, b: Any) -> Any:
+    """Quotient and remainder, each by its own operator; errors are those of Python's numbers."""
+    known = _is_number(a) and _is_number(b) and b != 0
+    return (a // b, a % b) if known else divmod(plain(a), plain(b))
 
 
 def plain(value: Any) -> Any:
@@ -377,17 +378,8 @@ for _name in ("pow", "floordiv", "mod"):
     _forward, _reflected = _python_operator(getattr(operator, _name))
     setattr(TracedFloat, f"__{_name}__", _forward)
     setattr(TracedFloat, f"__r{_name}__", _reflected)
-for _name in ("and", "or", "xor", "lshift", "rshift", "divmod"):
-    _function = {"divmod": divmod, "and": operator.and_, "or": operator.or_}.get(_name) or getattr(operator, _name)
-    _forward, _reflected = _specialized(_function)
-    for _class in (SymbolicInt, TracedFloat) if _name == "divmod" else (SymbolicInt,):
-        setattr(_class, f"__{_name}__", _forward)
-        setattr(_class, f"__r{_name}__", _reflected)
-for _name, _function in (
-    ("__invert__", operator.invert), ("__format__", format), ("__round__", round), ("__floor__", math.floor),
-    ("__ceil__", math.ceil), ("__trunc__", math.trunc), ("bit_length", int.bit_length),
-):  # fmt: skip
-    setattr(SymbolicInt, _name, _specialized(_function)[0])
+SymbolicInt.__divmod__ = TracedFloat.__divmod__ = _divmod  # type: ignore
+SymbolicInt.__rdivmod__ = TracedFloat.__rdivmod__ = lambda self, other: _divmod(other, self)  # type: ignore
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(TracedFloat, f"__{_name}__", _comparison(_name, getattr(operator, _name)))
 TracedFloat.__truediv__ = _divide  # type: ignore[operator]

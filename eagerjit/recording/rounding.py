@@ -18,6 +18,8 @@ ROUNDED: dict[Any, Any] = {
     math.floor: elementwise.floor, math.ceil: elementwise.ceil, math.trunc: elementwise.trunc, int: elementwise.trunc,
 }  # fmt: skip
 """Python's functions that make ints of floats, as operations."""
+_OPERATIONS = {**ROUNDED, round: elementwise.round_}
+"""`round` too, which numbers are asked by; tensors have none."""
 
 _BOUND = 2.0**62
 
@@ -45,7 +47,7 @@ def rounded(function: Callable[[Any], int], value: Any) -> Any:
     known = value.value is not None and not (tracer is not None and tracer.varies(value))
     if tracer is None or tracer.arguments is None or known or not _is_within(value):
         return function(plain(value))
-    node = tracer.record(ROUNDED[function], (value.node,))
+    node = tracer.record(_OPERATIONS[function], (value.node,))
     return tracer.measure(
         tracer.record(elementwise.cast, (node,), dtype=dtypes.int64), f"{function.__name__} was called", negative=True
     )

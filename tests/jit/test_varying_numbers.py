@@ -33,13 +33,33 @@ def corrected(x: Any, i: int) -> Any:
     return x / (1 - 0.9 ** (i + 1)), x / math.sqrt(1 - 0.999 ** (i + 1))
 
 
+def rows_and_columns(x: Any, i: int) -> Any:
+    row, column = divmod(i, 7)
+    return x * row + column, x + divmod(i * 0.3, 2)[1]
+
+
+def rounded(x: Any, i: int) -> Any:
+    return x * round(i * 0.37), x + round(i + 0), x - round((x.sum() * i).item() * 0.3)
+
+
+def of_bits(x: Any, i: int) -> Any:
+    aligned = (i + 7) & ~7
+    return x * aligned + (i >> 1), x - (i << 2) + (i | 1), x + (i ^ 4) * ~i, x * 2 if i & 1 else x
+
+
+def to_powers_of_two(x: Any, i: int) -> Any:
+    return x * (1 << (i + 1).bit_length())
+
+
 def kept(x: Any, i: int) -> Any:
     return x / KEPT.temperature
 
 
 @pytest.mark.parametrize(
-    ("function", "most"), [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2)]
-)
+    ("function", "most"),
+    [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2), (rows_and_columns, 2),
+     (rounded, 2), (of_bits, 2), (to_powers_of_two, 6)],
+)  # fmt: skip
 def test_versions(function: Any, most: int) -> None:
     jitted = ej.jit(function)
     x = ej.arange(3.0)
@@ -48,6 +68,34 @@ def test_versions(function: Any, most: int) -> None:
         found, expected = jitted(x, i), function(x, i)
         assert str(found) == str(expected) and jitted.cache_info().eager_calls == 0
     assert jitted.cache_info().compiles <= most
+
+
+INTEGERS = (0, 1, -1, 5, -7, 255, 256, -256, 2**40 + 3, 2**62 - 1, 2**63 - 1, -(2**63))
+MASKS = (0, 1, 7, 6, 5, 0xFF00, -1, -2, -8, -3, 2**40, 2**63 - 1, 2**64 - 1, True)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_bits_are_those_of_pythons_integers(mask: int) -> None:
+    masked = ej.jit(lambda n: (n & mask, mask & n, n | mask, mask | n, n ^ mask, mask ^ n, ~n, n.bit_length()))
+    shifted = ej.jit(lambda n: (n << mask % 70, n >> mask % 70))
+    for n in INTEGERS:
+        expected = n & mask, mask & n, n | mask, mask | n, n ^ mask, mask ^ n, ~n, n.bit_length()
+        assert masked(n) == expected and shifted(n) == (n << mask % 70, n >> mask % 70)
+    with pytest.raises(ValueError, match="negative shift count"):
+        ej.jit(lambda n: n << -1)(3)
+
+
+def test_rounding_and_quotients_are_pythons() -> None:
+    rounds, divides = ej.jit(lambda x: round(x)), ej.jit(divmod)
+    for x in (0.0, -0.0, 0.5, 1.5, 2.5, -0.5, 1e10, 1e17, 1e300, 3.49999):
+        assert (type(rounds(x)), rounds(x)) == (int, round(x))
+        for y in (2.5, -3.0, 1e-300, 7, math.inf):
+            assert repr(divides(x, y)) == repr(divmod(x, y))
+    for x, error in ((math.nan, ValueError), (math.inf, OverflowError)):
+        with pytest.raises(error):
+            rounds(x)
+    with pytest.raises(ZeroDivisionError, match="divmod"):
+        divides(1.0, 0.0)
 
 
 def test_python_numbers_are_conditions_of_a_full_graph_too() -> None:
