@@ -35,12 +35,14 @@ def run(
     create_graph: bool,
     trail: Trail | None = None,
     first: float = 0,
+    starts: Sequence[Tensor | None] | None = None,
 ) -> list[Tensor | None]:
     """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list.
 
     `trail` is filled with the gradients that were added up for each of its keys, in order: so the gradient of a jitted
-    call is made, and the leaves' hooks are left to the walk that the call is part of. The walk ends at wanted tensors
-    that were made before `first`.
+    call is made. The walk ends at wanted tensors that were made before `first`. `starts` are what has reached the
+    targets before, to which each use is added, as one walk would add it; None comes back for what is not used. With
+    either the targets' hooks are left to the walk that this one is part of.
     """
     if trail is None and not first and not mode.tracing() and not _expanded and not (create_graph and _gradients):
         before = mode.set_modes(bool(create_graph), True)
@@ -60,11 +62,13 @@ def run(
         nodes = relevant(nodes, wanted, first_wanted(targets or ()))
         several &= nodes.keys()
     walk = _Walk(grads, wanted, stale, several, create_graph, trail)
+    if starts is not None:
+        walk.begin_from(targets or (), starts)
     before = mode.set_modes(bool(create_graph), True)
     if (casting := state.casting) is not None:
         set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
-    if len(several) > 1 and tracer is None and not create_graph:
+    if len(several) > 1 and tracer is None and trail is None and not create_graph:
         walk.joins = joined_calls(nodes, several, wanted)
     source = tracer.source if tracer is not None else None
     observation = pause_observation() if tracer is not None else None
@@ -100,6 +104,7 @@ class _Walk:
     untouched   the nodes that no gradient has reached
     joins       compiled gradients that are called together with that of the next node
     joined      such a one, with what has reached it, while the next node is visited
+    starts      what had reached the targets before this walk, if it is part of another
     """
 
     def __init__(
@@ -115,7 +120,14 @@ class _Walk:
         self.untouched: set[GradNode] = set()
         self.joins: Any = {}
         self.joined: tuple[GradNode, tuple[Any, ...]] | None = None
+        self.starts: dict[Key, Tensor] | None = None
         self.placed = Placed() if self.tracer is None and trail is None and not create_graph else None
+
+    def begin_from(self, targets: Sequence[Tensor], starts: Sequence[Tensor | None]) -> None:
+        """Go on from what has reached the targets."""
+        self.starts = {key_of(t): start for t, start in zip(targets, starts, strict=True) if start is not None}
+        self.buffers.update(self.starts)
+        self.placed = None  # it writes to sums, which would be another walk's
 
     def visit(self, node: GradNode, edges: list[Any]) -> None:
         """Take what has reached a node's results on to what they were computed from."""
@@ -164,6 +176,13 @@ class _Walk:
 
     def _through_several(self, node: GradNode, edges: list[Any], incoming: Any, needs: tuple[bool, ...]) -> None:
         """Through a node that stands for several operations: it adds to what has reached its inputs before."""
+        self.shared.update(map(id, incoming))  # what comes in may be what goes out
+        if self.trail is not None:
+            found = node.op.uses(node, incoming, needs, self.create_graph)
+            for tensor, uses in zip(edges, found, strict=True):
+                for use in uses if tensor is not None else ():
+                    self.deposit(tensor, use)
+            return
         keys = [None if e is None else key_of(e) for e in edges]
         known = [None if key is None else self.buffers.pop(key, None) for key in keys]
         if self.joined is None:
@@ -171,8 +190,6 @@ class _Walk:
         else:
             (made, received), self.joined = self.joined, None
             results = made.op.backward_with_call(received, incoming, needs, known)
-        if self.tracer is not None:
-            self.shared.update(map(id, incoming))  # in a trace, what comes in may be what goes out
         for key, tensor, start, total in zip(keys, edges, known, results, strict=True):
             if tensor is not None and total is not None:
                 self.deposit(tensor, total)
@@ -244,11 +261,15 @@ class _Walk:
                 add_to_grad(leaf, self.buffers[key], self.shared, self.create_graph)
             return
         for key, grad in self.buffers.items():  # type: ignore[assignment]
+            if self.starts is not None and grad is self.starts.get(key):
+                continue
             if key in self.wanted:
                 self.captured.setdefault(key, self._seen(key, grad))  # type: ignore[arg-type]
 
     def _seen(self, key: Key, grad: Tensor) -> Tensor | None:
         """A wanted gradient that the walk has ended at, as hooks leave it; what is retained is the caller's to add."""
+        if self.starts is not None:
+            return grad
         if type(key) is int:
             return grad if self.trail is not None else leaf_hooked(self.leaves[key], grad)
         node, index = key if type(key) is tuple else (key, 0)

@@ -161,6 +161,12 @@ class Several:
         """Gradients for the inputs that need one, added to those known in the order in which the plain call adds."""
         raise NotImplementedError
 
+    def uses(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool
+    ) -> Sequence[Sequence[Any]]:
+        """Gradients for the inputs that need one, use by use where the node knows these apart."""
+        return [[] if g is None else [g] for g in self.backward(node, tuple(grads), needs, create_graph)]
+
     def release(self, node: GradNode, gone: Collection[GradNode]) -> bool:
         """Note that what was walked last is used up, after the nodes gone; whether nothing is left to walk."""
         return True

@@ -173,20 +173,28 @@ class _Checkpoint(Several):
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
     ) -> Any:
         """Run the function again and go back through what it does, adding use by use to what is known."""
+        return tuple(self._walk(node, grads, create_graph, None, known))
+
+    def uses(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool
+    ) -> Sequence[Sequence[Any]]:
+        """The gradients of the inputs by each of their uses in another run."""
+        keys = [walk_graph.key_of(t) for t in node.inputs or ()]
+        trail: engine.Trail = {key: [] for key in keys}
+        self._walk(node, grads, create_graph, trail, None)
+        return [trail[key] for key in keys]
+
+    def _walk(
+        self, node: GradNode, grads: Sequence[Any], create_graph: bool, trail: Any, starts: Any
+    ) -> list[Tensor | None]:
         began = mode.next_sequence()
         results = self._again()
         if self.is_compared:
             self._compare(results, node.output)
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
+        roots, given = [r for r, _ in pairs], [g for _, g in pairs]
         targets = list(node.inputs or ())
-        trail: engine.Trail = {walk_graph.key_of(t): [] for t in targets}
-        engine.run([r for r, _ in pairs], [g for _, g in pairs], targets, create_graph, create_graph, trail, began)
-        totals = []
-        for target, total in zip(targets, known, strict=True):
-            for use in trail[walk_graph.key_of(target)]:
-                total = use if total is None else total + use
-            totals.append(total if trail[walk_graph.key_of(target)] else None)
-        return tuple(totals)
+        return engine.run(roots, given, targets, create_graph, create_graph, trail, began, starts)
 
     def _compare(self, results: list[Tensor], first: Any) -> None:
         """Refuse results of another kind than those of the first run."""
@@ -218,7 +226,7 @@ class _Checkpoint(Several):
 
 def _outside(results: Sequence[Tensor], began: float) -> list[Tensor]:
     """The tensors from before that results depend on."""
-    found: dict[int, Tensor] = {}
+    found: dict[walk_graph.Key, Tensor] = {}
     seen: set[GradNode] = set()
     stack = [r._node for r in results]
     while stack:
@@ -230,7 +238,7 @@ def _outside(results: Sequence[Tensor], began: float) -> list[Tensor]:
             if tensor._node is not None and tensor._node.sequence > began:
                 stack.append(tensor._node)
             else:
-                found[id(tensor)] = tensor
+                found[walk_graph.key_of(tensor)] = tensor
     return list(found.values())
 
 

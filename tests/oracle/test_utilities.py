@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,20 @@ def test_selective_checkpoints(policy: str) -> None:
         results.append((out.item(), x.grad.numpy(), w.grad.numpy()))
     for mine, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_checkpoints_beside_their_input(use_reentrant: bool) -> None:
+    found = []
+    for t in (ej, torch):
+        run: Any = functools.partial(t.utils.checkpoint.checkpoint, use_reentrant=use_reentrant)
+        w: Any = t.linspace(-1.0, 2.0, 5).requires_grad_()
+        x, seen = w * 1, []
+        x.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
+        out = x.cos() + run(lambda y, run=run: y + run(lambda z: z + z.sin(), y) * y, x)
+        out.sum().backward()
+        found.append([w.grad.tolist(), *seen])
+    np.testing.assert_allclose(*found, rtol=1e-5)
 
 
 @pytest.mark.parametrize("check", ["default", "none", "strict"])

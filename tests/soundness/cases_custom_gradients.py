@@ -322,6 +322,22 @@ def checkpoint_jitted_function(jit):
 
 
 @case
+def checkpoint_of_a_jitted_function_beside_its_input(jit):
+    f = jit(lambda x: x * x.sum() + x.sin())
+    parts = (
+        lambda x: x + f(x),
+        lambda x: x.cos() + f(x) * 3 + x.exp(),
+        lambda x: x + checkpoint(lambda y: f(y) + y + f(y), x, use_reentrant=False),
+    )
+    for i, part in enumerate(parts):
+        w = (torch.arange(5.0) / 7 + i).requires_grad_()
+        x = w * 1
+        y = x.tanh() + checkpoint(part, x, use_reentrant=False)
+        (g,) = torch.autograd.grad(y.sin().sum(), w, create_graph=True)
+        yield g, torch.autograd.grad(g.exp().sum(), w)
+
+
+@case
 def checkpoint_step(jit):
     m = network()
     o = torch.optim.SGD(m.parameters(), lr=0.1)
