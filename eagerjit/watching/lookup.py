@@ -78,8 +78,12 @@ def holds_options(container: Any) -> bool:
 
 
 def kept(owner: Any, name: str) -> Any:
-    """What an object keeps under a name, None where it keeps nothing of its own."""
-    return getattr(owner, "__dict__", {}).get(name)
+    """What an object keeps under a name, in its dictionary or a slot; None where it keeps nothing of its own."""
+    own = getattr(owner, "__dict__", {})
+    if name in own:
+        return own[name]
+    base = next((base for base in type(owner).__mro__ if name in vars(base)), object)
+    return getattr(owner, name, None) if "__slots__" in vars(base) and is_data(owner, name) else None
 
 
 def is_data(owner: Any, name: str) -> bool:

@@ -13,6 +13,16 @@ import eagerjit as ej
 KEPT = SimpleNamespace(temperature=1.0)
 
 
+class Slotted:
+    __slots__ = "offsets", "rate"
+
+    def __init__(self) -> None:
+        self.offsets, self.rate = ej.zeros(3), 1.0
+
+
+SLOTTED = Slotted()
+
+
 def compared(x: Any, i: int) -> Any:
     return x * 2 if 0.1 * 0.9**i > 0.05 else x + 1
 
@@ -55,16 +65,21 @@ def kept(x: Any, i: int) -> Any:
     return x / KEPT.temperature
 
 
+def kept_in_slots(x: Any, i: int) -> Any:
+    return x * SLOTTED.rate + SLOTTED.offsets
+
+
 @pytest.mark.parametrize(
     ("function", "most"),
     [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2), (rows_and_columns, 2),
-     (rounded, 2), (of_bits, 2), (to_powers_of_two, 6)],
+     (rounded, 2), (of_bits, 2), (to_powers_of_two, 6), (kept_in_slots, 2)],
 )  # fmt: skip
 def test_versions(function: Any, most: int) -> None:
     jitted = ej.jit(function)
     x = ej.arange(3.0)
     for i in range(40):
-        KEPT.temperature = 0.95**i
+        KEPT.temperature = SLOTTED.rate = 0.95**i
+        SLOTTED.offsets = ej.full((3,), 0.1 * i)
         found, expected = jitted(x, i), function(x, i)
         assert str(found) == str(expected) and jitted.cache_info().eager_calls == 0
     assert jitted.cache_info().compiles <= most
