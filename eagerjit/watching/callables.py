@@ -77,9 +77,8 @@ _SETTINGS = frozenset(
     "set_num_interop_threads set_warn_always".split()
 )
 _OBJECT_SETTINGS = frozenset(
-    "load_state_dict register_forward_hook register_forward_pre_hook "
-    "register_full_backward_hook register_buffer register_parameter register_module add_module add_param_group "
-    " append extend insert update pop clear set_epoch "
+    "load_state_dict register_forward_hook register_forward_pre_hook register_full_backward_hook register_buffer "
+    "register_parameter register_module add_module add_param_group append extend insert update pop clear set_epoch "
     "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
 )
 _ADDING = frozenset("register_buffer register_parameter register_module add_module append extend insert".split())
