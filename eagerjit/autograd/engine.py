@@ -44,7 +44,8 @@ def run(
     targets before, to which each use is added, as one walk would add it; None comes back for what is not used. With
     either the targets' hooks are left to the walk that this one is part of.
     """
-    if trail is None and not first and not mode.tracing() and not _expanded and not (create_graph and _gradients):
+    alone = trail is None and starts is None and not first
+    if alone and not mode.tracing() and not _expanded and not (create_graph and _gradients):
         before = mode.set_modes(bool(create_graph), True)
         try:
             found = plain.walk(roots, grads, targets, retain_graph, create_graph)

@@ -16,7 +16,7 @@ from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
 from eagerjit.compiled.joint import Backward, Cut, Part, compile_keeping, compile_part
 from eagerjit.compiled.visits import visit_of
-from eagerjit.compiled.walks import Walk, cotangent, leaves_with_gradients, total, walk
+from eagerjit.compiled.walks import Walk, cotangent, leaves_with_gradients, walk
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor
@@ -131,15 +131,14 @@ class _Recorded:
         for tensor, flag in zip(self.given, twice.flags, strict=True):
             tensor._requires_grad = flag
         self.mark = mode.next_sequence()
-        trail: engine.Trail = {walk_graph.key_of(t): [] for t in self.leaves.values()}
-        targets = list(self.leaves.values())
-        found = engine.run(chosen, self.given[: len(chosen)], targets, True, True, trail)
         starts = dict(zip(twice.started, self.given[len(chosen) :], strict=True))
-        gradients = {key: g for key, g in zip(self.leaves, found, strict=True) if g is not None}
-        for key, start in starts.items():
-            gradients[key] = total(start, trail[walk_graph.key_of(self.leaves[key])])
+        found = engine.run(
+            chosen, self.given[: len(chosen)], list(self.leaves.values()), True, True, None, 0,
+            [starts.get(key) for key in self.leaves],
+        )  # fmt: skip
+        gradients = dict(zip(self.leaves, found, strict=True))
         self.gradients = {key: g for key in twice.wanted if (g := gradients.get(key)) is not None}
-        self.outputs = {key: g for key, g in self.gradients.items() if _has_history(g)}
+        self.outputs = {key: g for key, g in self.gradients.items() if g._requires_grad}
 
     def walk_back(
         self, tracer: Tracer, results: list[Any], outputs: list[Hashable], wanted: Sequence[Hashable] | None = None
@@ -179,7 +178,3 @@ class _Recorded:
                     position = len(self.roots) + hidden.setdefault(name, len(hidden))
                 found[position] = tensor
         return sorted(found.items())
-
-
-def _has_history(gradient: Tensor) -> bool:
-    return gradient._node is not None and gradient._requires_grad

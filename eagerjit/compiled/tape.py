@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.autograd import engine, walk_graph
+from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, Expand
 from eagerjit.autograd.node import GradNode, Several, used_up
 from eagerjit.autograd.release import sources
@@ -20,7 +20,7 @@ from eagerjit.autograd.stale import stale_value
 from eagerjit.compiled.joint import Backward, Part, compile_part
 from eagerjit.compiled.second_gradients import Twice, hidden_values
 from eagerjit.compiled.visits import Numbers, Visit, visit_of
-from eagerjit.compiled.walks import cotangent, leaves_with_gradients, total, walk
+from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state, untraced
@@ -227,14 +227,10 @@ class CallOp(Compiled):
         present = _present(grads)
         targets = list(node.inputs or ())
         needed = list(itertools.compress(targets, needs))
-        trail: engine.Trail = {walk_graph.key_of(t): [] for t in needed}
-        given = [grads[i] for i in present]
-        found = engine.run([roots[i] for i in present], given, needed, True, create_graph, trail)
+        given, starts = [grads[i] for i in present], list(itertools.compress(known, needs))
+        found = engine.run([roots[i] for i in present], given, needed, True, create_graph, None, 0, starts)
         by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
-        return tuple([
-            g if k is None or g is None else total(k, trail[walk_graph.key_of(t)])
-            for k, t, g in zip(known, targets, map(by_id.get, map(id, targets)), strict=True)
-        ])  # fmt: skip
+        return tuple(map(by_id.get, map(id, targets)))
 
 
 class GradientOp(Compiled):
@@ -365,11 +361,8 @@ def _gradients_again(
     outputs: list[Hashable],
 ) -> list[Tensor]:
     """Its gradients, from the results that the plain call made."""
-    wanted = [t for t in node.inputs or () if t._requires_grad]
-    found = engine.run([EXPANDED[node][i] for i in present], grads, wanted, True, True)
-    by_id = {id(t): g for t, g in zip(wanted, found, strict=True)}
-    totals: list[Tensor] = []
-    for key in outputs:
-        grad: Any = by_id[id((node.inputs or ())[call.keys.index(key)])]
-        totals.append(starts[key] + grad if key in starts else grad)
-    return totals
+    wanted = {key: t for key, t in zip(call.keys, node.inputs or (), strict=True) if t._requires_grad}
+    known = [starts.get(key) for key in wanted]
+    roots = [EXPANDED[node][i] for i in present]
+    found: list[Any] = engine.run(roots, grads, list(wanted.values()), True, True, None, 0, known)
+    return [found[list(wanted).index(key)] for key in outputs]

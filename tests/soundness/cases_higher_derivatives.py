@@ -239,3 +239,26 @@ def second_derivatives_of_what_writes(jit):
         x = torch.arange(3.0) + i
         yield tuple(torch.func.hessian(f)(x).shape)
         yield count
+
+
+@case
+def gradients_that_pass_unchanged(jit):
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, grad):
+            return ctx.saved_tensors[0], grad
+
+    w = (torch.arange(3.0) + 1).requires_grad_()
+    for of in (lambda x: x + 2 * w, lambda x: x.sin() + w, lambda x: x + x.exp() - w, lambda x: Kept.apply(x, w)):
+        f = jit(of)
+        for i in range(3):
+            x = (torch.arange(3.0) / 3 - i).requires_grad_()
+            first = torch.autograd.grad((f(x) * x.sin()).sum(), (x, w), create_graph=True)
+            second = torch.autograd.grad(sum((g**2).sum() for g in first), (x, w), create_graph=True)
+            yield first, second
+            yield torch.autograd.grad(sum((g * x).sum() for g in second), (x, w), allow_unused=True)
