@@ -28,6 +28,8 @@ class _State(threading.local):
     """What is told of every operation that is computed, None where nothing is."""
     exporting: bool = False
     """Whether a model is recorded for another program: what it asks of itself may not depend on values."""
+    taken_apart: bool = False
+    """Whether the operations of a compiled call are made, for which those that it makes in turn are not compiled."""
     parametrized: dict[Any, Any] | None = None
     """What parametrizations have computed, None where it is not kept."""
 
@@ -55,7 +57,7 @@ class Defaults:
 def runs_plainly() -> bool:
     """Whether jitted functions run as they are in this thread: another one is recorded, or operations are watched."""
     watched = Defaults.anomaly is not None or state.saving is not None or bool(state.function_modes)
-    watched = watched or state.counting is not None
+    watched = watched or state.counting is not None or state.taken_apart
     return watched or bool(Defaults.module_hooks) or state.parametrized is not None or state.tracer is not None
 
 
@@ -152,7 +154,7 @@ def set_function_modes(modes: tuple[Any, ...]) -> None:
 def _close_fast_paths() -> None:
     """Native code computes on its own only where calls are neither recorded, nor packed, nor seen."""
     watching = state.tracer, state.saving, state.counting
-    mode.set_tracing(any(x is not None for x in watching) or bool(state.function_modes))
+    mode.set_tracing(any(x is not None for x in watching) or bool(state.function_modes) or state.taken_apart)
 
 
 class untraced:
@@ -163,3 +165,15 @@ class untraced:
 
     def __exit__(self, *exc: object) -> None:
         set_tracer(self._before)
+
+
+class taken_apart:
+    """A context in which compiled functions put all that they compute on the tape, as the plain ones do."""
+
+    def __enter__(self) -> None:
+        self._before, state.taken_apart = state.taken_apart, True
+        _close_fast_paths()
+
+    def __exit__(self, *exc: object) -> None:
+        state.taken_apart = self._before
+        _close_fast_paths()

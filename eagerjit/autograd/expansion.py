@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from eagerjit.autograd.node import GradNode
 from eagerjit.runtime import mode
-from eagerjit.state import untraced
+from eagerjit.state import taken_apart, untraced
 from eagerjit.tensors.tensor import Tensor
 
 Expand = Callable[[], Sequence[Tensor]]
@@ -44,7 +44,7 @@ def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:
         for node, make in zip((gradient.op.call_node, gradient), both, strict=True):
             if node not in EXPANDED:
                 first = mode.next_sequence()
-                with untraced():
+                with untraced(), taken_apart():
                     EXPANDED[node] = results = make()
                 _renumber(results, first, node.sequence)
     return bool(gradients)
@@ -84,7 +84,7 @@ def expand_calls(nodes: list[GradNode], wanted: Any) -> bool:
 def expand_call(node: GradNode) -> None:
     """Take a call apart."""
     first = mode.next_sequence()
-    with untraced():
+    with untraced(), taken_apart():
         EXPANDED[node] = results = node.op.again()
     _renumber(results, first, node.sequence)
     for index, table in (node.hooks or {}).items():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
 import eagerjit as ej
 from benchmarks import higher_order
+from eagerjit.utils.checkpoint import checkpoint
 
 
 def results(make: Any, peer: str) -> list[Any]:
@@ -137,3 +139,47 @@ def test_second_gradient_under_another_default_dtype() -> None:
             (value,) = ej.autograd.grad(value.sum(), x, create_graph=True)
         found.append(value.tolist())
     assert found[0] == found[1]
+
+
+def in_turn(jit: Any, w: ej.Tensor) -> Any:
+    """Functions that call others."""
+    inner = jit(lambda x: x * w + x)
+    part = jit(lambda x: inner(x).sin() + inner(x))
+    return jit(lambda x: part(x) * x + inner(x))
+
+
+def around_checkpoints(jit: Any, w: ej.Tensor) -> Any:
+    """A function whose checkpoint calls others."""
+    inner = jit(lambda x: x * w + x)
+    return jit(lambda x: checkpoint(lambda y: inner(y).sin() * y, x, use_reentrant=False))
+
+
+@pytest.mark.parametrize("make", [in_turn, around_checkpoints])
+def test_third_gradients_of_calls_in_calls(make: Any) -> None:
+    found: list[list[ej.Tensor]] = []
+    for jit in (lambda f: f, ej.jit):
+        w, x = (ej.linspace(-1.0, end, 5).requires_grad_() for end in (1.0, 2.0))
+        result, gradients = make(jit, w)(x).sum(), []
+        for _ in range(4):
+            gradients += ej.autograd.grad(result, (x, w), create_graph=True)
+            result = sum((g * g.sin()).sum() for g in gradients[-2:])  # type: ignore[assignment]
+        found.append(gradients)
+    for expected, got in zip(*found, strict=True):
+        np.testing.assert_allclose(got.tolist(), expected.tolist(), rtol=0 if make is in_turn else 1e-4)
+
+
+def repeated(x: ej.Tensor, w: ej.Tensor) -> ej.Tensor:
+    return x * x + x + w
+
+
+def test_uses_are_added_in_the_plain_calls_order() -> None:
+    """To what another use of a tensor has left: the order decides about bits of the next gradient."""
+    found = []
+    for function in (repeated, ej.jit(repeated)):
+        x, w = (((ej.arange(64.0) + i) * 0.7).sin().requires_grad_() for i in range(2))
+        result = (function(x, w) * x).sum()
+        for _ in range(3):
+            gradients = ej.autograd.grad(result, (x, w), create_graph=True, allow_unused=True)
+            found.append([None if g is None else g.tolist() for g in gradients])
+            result = sum((g**2).sum() for g in gradients if g is not None and g.requires_grad)  # type: ignore[assignment]
+    assert found[:3] == found[3:]
