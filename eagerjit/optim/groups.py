@@ -5,8 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from eagerjit.guards.comparing import Unchanged
 from eagerjit.guards.epochs import Table
+from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode
 from eagerjit.state import state as thread
@@ -17,7 +20,8 @@ class Group(Table):
     """The options of a group: compiled calls read floats at every call, other changes start a new epoch, as does an
     option that becomes zero or ceases to be: it decides on what an update has to do at all.
 
-    `parts` holds the floats of options that are two, such as betas, where compiled calls find them.
+    `parts` holds the floats of options that are two, such as betas, and those of options that NumPy has made, where
+    compiled calls find them.
     """
 
     holds_options = True
@@ -33,7 +37,7 @@ class Group(Table):
         before = self.get(key)
         dict.__setitem__(self, key, value)
         self._note(key, value)
-        floats = type(value) is type(before) is float and bool(value) is bool(before)
+        floats = type(value) is type(before) in (float, np.float64) and bool(value) is bool(before)
         if not (floats or (is_pair(value) and is_pair(before))):
             mode.bump_epoch()
         if thread.tracer is not None:
@@ -60,6 +64,10 @@ class Group(Table):
     def _note(self, key: str, value: Any) -> None:
         if is_pair(value):
             self.parts[f"{key}[0]"], self.parts[f"{key}[1]"] = (float(x) if type(x) is int else x for x in value)
+        if type(value) is np.float64:
+            self.parts[key] = float(value)
+        else:
+            self.parts.pop(key, None)
 
 
 def checked_group(given: Any, named: list[bool]) -> dict[str, Any]:
@@ -111,7 +119,8 @@ def is_pair(value: Any) -> bool:
 def number(group: Group, key: str) -> Any:
     """An option as a number; in a trace an input of the compiled call, read from the group each time."""
     tracer = thread.tracer
-    value = group[key] if tracer is None else tracer.item_number(group, key)
+    value = group[key] if tracer is None else tracer.item_option(group, key, "option")
+    value = value.number if type(value) is TracedNumber else value
     if type(value) is SymbolicInt:
         return tracer.float_of(value)  # type: ignore[union-attr]  # a traced number has a tracer
     return float(value) if type(value) is int else value

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Set
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.guards.epochs import States, Table, noted
@@ -386,7 +388,11 @@ def _held(state: Any) -> Any:
 
 def _kept(value: Any) -> Any:
     """What of an option compiled calls depend on: of floats, which they read at every call, whether they are zero."""
-    return (float, bool(value)) if type(value) is float else "two floats" if is_pair(value) else value
+    if type(value) in (float, np.float64):
+        return type(value), bool(value)
+    if isinstance(value, (np.generic, np.ndarray, Tensor)):  # of which a comparison is no bool
+        return id(value)
+    return "two floats" if is_pair(value) else value
 
 
 def _apart(state: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import contiguous_strides, strides_of_permuted
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_numbers import Numbers
 from eagerjit.recording.traced_places import Places
@@ -122,7 +123,15 @@ class Inputs(Places, Numbers):
 
     def item_option(self, options: Any, key: str, kind: str) -> Any:
         """An option of an optimizer's that is an "option" of one number or a "pair" of floats."""
-        return self.item_number(options, key) if kind == "option" else self.item_pair(options, key)
+        if kind == "pair":
+            return self.item_pair(options, key)
+        if type(options[key]) is not np.float64 or self.is_made(options) or (id(options), key) in self._items:
+            return self.item_number(options, key)
+        leaf = self._item_leaf(options, key)
+        self.guard_object(leaf, Op.TYPE_IS, np.float64)
+        made = TracedNumber(self.item_number(options.parts, key), np.float64)
+        self._items[id(options), key] = made
+        return made
 
     def is_made(self, value: Any) -> bool:
         """Whether the function has made an object in this call: the next call makes another one."""
@@ -135,6 +144,13 @@ class Inputs(Places, Numbers):
             return options.parts[names[0]], options.parts[names[1]]
         return self.item_number(options.parts, names[0]), self.item_number(options.parts, names[1])
 
+    def _item_leaf(self, container: dict[str, Any], key: str) -> int:
+        """A leaf that compiled calls find in a dictionary."""
+        holder, leaf = self.new_leaf(), self.new_leaf()
+        self.load(holder, Op.LOAD_OBJECT, self.object(container))
+        self.load(leaf, Op.LOAD_ITEM, holder, self.object(key))
+        return leaf
+
     def item_number(self, container: dict[str, Any], key: str) -> Any:
         """A Python float in a dictionary as an input of the compiled function; other values as they are, guarded."""
         value = container[key]
@@ -143,9 +159,7 @@ class Inputs(Places, Numbers):
             return known
         if self.is_made(container):
             return value
-        holder, leaf = self.new_leaf(), self.new_leaf()
-        self.load(holder, Op.LOAD_OBJECT, self.object(container))
-        self.load(leaf, Op.LOAD_ITEM, holder, self.object(key))
+        leaf = self._item_leaf(container, key)
         if type(value) is float:
             value = self.float_leaf(value, leaf)
         else:

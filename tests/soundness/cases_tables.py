@@ -6,6 +6,8 @@ import collections
 import copy
 import pickle
 
+import numpy as np
+
 import eagerjit as torch
 from tests.soundness.framework import FELL_BACK, case
 from tests.soundness.tools import network
@@ -221,6 +223,46 @@ def options_that_the_library_reads_counted(jit):
     for _ in range(6):
         step(torch.ones(2))
         yield w, group["lr"], group["momentum"], group["maximize"]
+
+
+@case(versions=7)
+def options_of_an_optimizer_from_a_schedule_of_numpy(jit):
+    w = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    group, rates = optimizer.param_groups[0], np.linspace(0.5, 0.0, 11)
+
+    @jit
+    def outside(x):
+        (w * x * group["lr"]).sum().backward()
+        optimizer.step()
+        return group["lr"] * 2
+
+    @jit
+    def inside(x, turn):
+        group["lr"] = rates[turn]
+        (w * x).sum().backward()
+        optimizer.step()
+
+    for turn in range(11):
+        group["lr"] = rates[turn]
+        yield outside(torch.ones(2)), inside(torch.ones(2), turn), w, group["lr"]
+    group["lr"] = 0.3
+    yield outside(torch.ones(2)), w
+    del group["lr"]
+    try:
+        outside(torch.ones(2))
+    except KeyError as error:
+        yield str(error)
+
+
+@case
+def options_of_an_optimizer_of_other_classes(jit):
+    w = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    step = stepping(jit, optimizer, w)
+    for rate in (0.1, np.float64(0.2), np.float32(0.3), torch.tensor(0.5), 1, 0.1):
+        optimizer.param_groups[0]["lr"] = rate
+        yield step(), w
 
 
 @case(outcome=FELL_BACK)
