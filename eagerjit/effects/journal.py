@@ -22,6 +22,7 @@ from eagerjit.guards.dictionary_items import Keyed
 from eagerjit.guards.reads import Reads
 from eagerjit.guards.replaced_containers import Opened
 from eagerjit.guards.sliding_lists import Windows
+from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.initial_state import Beginning
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.snapshots import Snapshots
@@ -42,7 +43,7 @@ from eagerjit.watching.containers import (
     same_contents,
 )
 from eagerjit.watching.observation import TraceBreak, user_line
-from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, classes_of, table_of
+from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, classes_of, found_at, table_of
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer
@@ -175,23 +176,24 @@ class Journal(Ages, Reads):
         changed = changed or (kind == "attribute" and any((id(c), key) in self.written for c in classes_of(holder)))
         if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
             return value
-        if self.was_read(holder, key) or type(value) in (SymbolicInt, TracedFloat):
+        if self.was_read(holder, key) or type(value) in (SymbolicInt, TracedFloat, TracedNumber):
             return value  # which calls have to find again, since code has acted on it; or which is an input already
-        number = type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
+        number = type(value) in (float, np.float64) or (type(value) is int and -(2**63) <= value < 2**63)
         if not number and not isinstance(value, Tensor):
             return self.opened.open(holder, key, kind, value)
         tracer = self.tracer
         if not number and (id(value) in tracer.leaf_of or type(value._data) is Node or tracer.shares(value)):
             return value
-        leaf = self.load(holder, key, kind)
+        place = found_at(holder, key, kind, value, self.checks)
+        leaf = self.load(place.holder, place.key, place.kind)
         self.inputs.add(slot)
-        tracer.slots[leaf], tracer.begun[leaf] = Slot(holder, key, kind), value
+        tracer.slots[leaf], tracer.begun[leaf] = place, value
         if not number:
             tracer.tensor_leaf(value, leaf, symbolic=True)
             tracer.guard_object(leaf, Op.TYPE_IS, type(value))
             self.found.append((leaf, value))
             return value
-        made = tracer.float_leaf(value, leaf) if type(value) is float else tracer.int_leaf(value, leaf)
+        made = tracer.number_leaf(value, leaf)
         self.save(holder, key, kind)
         STORE[kind](holder, key, made)
         return made

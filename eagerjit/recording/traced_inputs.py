@@ -107,6 +107,13 @@ class Inputs(Places, Numbers):
         self._floats[node] = (leaf, value)
         return TracedFloat(node, value)
 
+    def number_leaf(self, value: Any, leaf: int) -> Any:
+        """Make a number an input: Python's, of which a float of NumPy's has one."""
+        if isinstance(value, int):
+            return self.int_leaf(value, leaf)
+        made = self.float_leaf(float(value), leaf)
+        return TracedNumber(made, np.float64) if type(value) is np.float64 else made
+
     def int_leaf(self, value: int, leaf: int) -> Any:
         """Make a Python int an input."""
         symbol = self.new_symbol("n", value)

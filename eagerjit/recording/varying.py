@@ -82,7 +82,7 @@ class Varying:
             if value.nbytes > LARGE or id(value) in self.arrays:
                 return True
             value = value.dtype.str, value.shape, value.tobytes()
-        elif type(value) not in (int, float):
+        elif type(value) not in (int, float, np.float64):
             return self._is_replaced(holder, key, value)
         slot = id(holder), key
         if slot in self.slots or self.seen is None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from eagerjit.runtime.records import record
 from eagerjit.watching.observation import is_internal
 
@@ -140,6 +142,28 @@ class Slot:
         if held is ABSENT and self.kind == "attribute":
             held = getattr(self.holder, self.key, ABSENT)
         return functools.reduce(part_of, self.path, held)
+
+
+class _NumberSlot:
+    """Where a float of NumPy's is found; as a guard it looks there again, and keeps the Python number."""
+
+    def __init__(self, holder: Any, key: Any, kind: str, number: float):
+        self.look, self.number = functools.partial(LOOK[kind], holder, key), number
+
+    def __call__(self) -> bool:
+        found = self.look()
+        if type(found) is not np.float64:
+            return False
+        self.number = float(found)
+        return True
+
+
+def found_at(holder: Any, key: Any, kind: str, value: Any, checks: list[Callable[[], bool]]) -> Slot:
+    """Where compiled calls find a tensor or number: there, or where one of `checks` puts what they can read."""
+    if type(value) is not np.float64:
+        return Slot(holder, key, kind)
+    checks.append(found := _NumberSlot(holder, key, kind, float(value)))
+    return Slot(found, "number", "attribute")
 
 
 class Path(tuple[Any, ...]):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import math
 import time
+import types
 
 import numpy as np
 
@@ -138,3 +140,48 @@ def boxes_cut_by_numpy(jit):
 
     for share, at, size in ((0.5, 3, 20), (0.9, 11, 30), (0.2, 19, 25), (0.75, 0, 40)):
         yield f(torch.arange(2.0 * size).reshape(2, size), np.float64(share), at)
+
+
+@case(versions=8)
+def floats_of_numpy_that_change_where_they_are_kept(jit):
+    kept, table, rates = types.SimpleNamespace(value=0.2), {"rate": np.float64(0.5)}, np.linspace(0.9, 1.0, 10)
+    average, rate = torch.zeros(2), rates[0]
+
+    @jit
+    def penalized(x):
+        return x * -kept.value, kept.value * 2, x * table["rate"], f"{kept.value:.3f}"
+
+    @jit
+    def averaged(x):
+        average.mul_(rate).add_((1 - rate) * x)
+        return math.sqrt(rate), rate > 0.95, type(rate) is np.float64
+
+    for turn in range(10):
+        rate = rates[turn]
+        yield penalized(torch.ones(2)), averaged(torch.ones(2)), average
+        kept.value *= 1 + np.clip(turn / 6 - 1, -0.2, 0.2)
+        table["rate"] = table["rate"] * 1.5
+    for value in (0.25, np.float32(0.25), np.float64(0.25)):
+        kept.value = value
+        yield penalized(torch.ones(2))
+
+
+@case(versions=6)
+def floats_of_numpy_that_calls_change(jit):
+    model = torch.nn.Linear(2, 2)
+    torch.nn.init.ones_(model.weight), torch.nn.init.ones_(model.bias)
+    model.scale, history = np.float64(1.0), []
+
+    @jit
+    def step(x):
+        model.scale = model.scale * 0.8
+        history.append(model.scale)
+        out = model(x) * model.scale
+        return out if model.scale > 0.4 else out / model.scale
+
+    for _ in range(8):
+        x = torch.ones(3, 2, requires_grad=True)
+        out = step(x)
+        model.scale = model.scale + np.float64(0.01)
+        out.sum().backward()
+        yield out, x.grad, model.scale, history
