@@ -171,7 +171,7 @@ class Journal(Ages, Reads):
 
     def input(self, holder: Any, key: Any, value: Any, kind: str) -> Any:
         """A number, tensor or container that code reads where it also writes, made an input of the compiled call."""
-        slot = id(holder), key
+        tracer, slot = self.tracer, (id(holder), key)
         changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
         changed = changed or (kind == "attribute" and any((id(c), key) in self.written for c in classes_of(holder)))
         if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
@@ -181,7 +181,6 @@ class Journal(Ages, Reads):
         number = type(value) in (float, np.float64) or (type(value) is int and -(2**63) <= value < 2**63)
         if not number and not isinstance(value, Tensor):
             return self.opened.open(holder, key, kind, value)
-        tracer = self.tracer
         if not number and (id(value) in tracer.leaf_of or type(value._data) is Node or tracer.shares(value)):
             return value
         place = found_at(holder, key, kind, value, self.checks)
