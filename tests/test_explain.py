@@ -260,6 +260,18 @@ def test_reasons_name_the_random_state() -> None:
     assert str(reason).startswith("the random state was i64[2]")
 
 
+def test_reasons_name_an_object_that_is_another_one() -> None:
+    class Batch:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+    total = jit(lambda scale, batch: batch.x.sum() * scale)
+    for x in (torch.ones(2), torch.ones(2) + 1.0):
+        assert total(2.0, Batch(x)).item() == 2.0 * x.sum().item()
+    (reason,) = total.cache_info().reasons
+    assert str(reason) == "batch was a certain Batch, is another one"
+
+
 class Averaging(torch.optim.Optimizer):
     """An optimizer as programs write them."""
 

@@ -85,7 +85,26 @@ def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) 
     facts = _facts(new, names)
     found = [list(_differences(_facts(v, names), facts)) for v in alike]
     closest = min(reversed(found), key=len)
-    return closest[0] if closest else Recompile("the state that it reads", "another", "new")
+    return closest[0] if closest else _replaced(alike[-1], new, names)
+
+
+def _replaced(old: Variant, new: Variant, names: Names) -> Recompile:
+    """The first object in whose place there is another one that looks the same."""
+    before = {what: found for what, found, _ in _objects(old, names)}
+    for what, now, source in _objects(new, names):
+        if what in before and before[what] is not now:
+            return Recompile(what, _shown(before[what]), "another one", source)
+    return Recompile("the state that it reads", "another", "new")
+
+
+def _objects(variant: Variant, known: Names) -> Iterator[tuple[str, Any, str]]:
+    """The objects that a version is bound to: their descriptions, themselves, and the lines."""
+    trace, objects = variant.report.trace, variant.report.objects
+    names = known.leaves(variant.structure, trace, objects)
+    for b in trace.bindings:
+        if isinstance(b, ObjectGuard) and b.op is Op.IS:
+            name, source = names.get(b.leaf, (f"value {b.leaf}", ""))
+            yield name, objects[b.object], source
 
 
 def _differences(old: dict[str, tuple[str, str]], new: dict[str, tuple[str, str]]) -> Iterator[Recompile]:
