@@ -142,6 +142,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
     }
     found["complex_logcumsumexp"] = [make((numbers, dim)) for dim in (0, 1)]
     found |= {"view_as_real": [make((numbers,))], "fft_full": [make((numbers, (0, 1), True, 0.5))]}
+    found |= {"fft_frequencies": [make((5, 3, 5, 0.2, torch.float32)), make((4, 4, 6, 0.5, torch.float64))]}
     found |= {"fft_half": [make((matrix, (0, 1), 1.0))], "fft_whole": [make((numbers, (0, 1), 3, 1.0))]}
     found |= {name: elementwise(1, low=-3.0, high=3.0) for name in ("ndtr", "erfcx", "direct_erfcx", "log_ndtr")}
     found["ndtri"] = elementwise(1, low=0.02, high=0.98)

@@ -18,7 +18,7 @@ import eagerjit as ej
 from eagerjit.calling.dispatch import OPS
 from eagerjit.compiled.fallback import JitWarning
 
-MADE_OF_NUMBERS = {"arange", "filled", "linspace", "long_arange", "triangle_indices"}
+MADE_OF_NUMBERS = {"arange", "fft_frequencies", "filled", "linspace", "long_arange", "triangle_indices"}
 """Ops that take no tensor, and so don't know of devices: the functions over them do."""
 NAMES = sorted(OPS.keys() - ELSEWHERE.keys() - MADE_OF_NUMBERS)
 

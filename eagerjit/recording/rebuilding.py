@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from types import CoroutineType, MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from eagerjit.recording.traced_texts import Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.containers import items_in_order, items_of
-from eagerjit.watching.observation import NotYet
+from eagerjit.watching.observation import NotYet, TraceBreak
 from eagerjit.watching.slots import Path
 
 AGAIN, ARGUMENT, RECORD = "again", "argument", object()
@@ -128,7 +128,8 @@ class Flattening:
         known = dataclasses.is_dataclass(kind) or kind is SimpleNamespace or _is_plain_class(kind)
         if isinstance(value, type) or not known:
             # Often the first call alone makes what later ones find, a copy of a Module in an attribute for example.
-            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source, NotYet)
+            ends = TraceBreak if isinstance(value, (Iterator, AsyncIterator, CoroutineType)) else NotYet
+            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source, ends)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
 
