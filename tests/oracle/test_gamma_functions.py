@@ -111,8 +111,8 @@ def test_incomplete_gamma_functions_of_huge_numbers() -> None:
     lower, upper = (f(ej.from_numpy(a), ej.from_numpy(a)).numpy() for f in (ej.special.gammainc, ej.special.gammaincc))
     np.testing.assert_allclose(lower, 0.5 + 1.0 / (3.0 * np.sqrt(2.0 * np.pi * a)), rtol=1e-7)
     np.testing.assert_allclose(lower + upper, 1.0, rtol=1e-15)
-    for steps in (-40.0, -3.0, 3.0, 40.0):
-        x = a + steps * np.sqrt(a)
-        found = ej.special.gammaincc(ej.from_numpy(a), ej.from_numpy(x)).numpy()
-        normal = 0.5 * math.erfc(steps / math.sqrt(2.0))
-        np.testing.assert_allclose(found[a >= 1e12], normal, rtol=1e-3 * abs(steps) ** 3, atol=1e-300)
+    for steps in (-30.0, -3.0, 3.0, 30.0):
+        x = ej.from_numpy(a + steps * np.sqrt(a))
+        tail = (ej.special.gammaincc if steps > 0.0 else ej.special.gammainc)(ej.from_numpy(a), x).numpy()
+        normal = 0.5 * math.erfc(abs(steps) / math.sqrt(2.0))
+        np.testing.assert_allclose(tail[a >= 1e12], normal, rtol=1e-6 * abs(steps) ** 3)
