@@ -18,13 +18,14 @@ from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import script as script_names
-from eagerjit.compiled import background
+from eagerjit.compiled.background import Pending
 from eagerjit.compiled.fallback import JitWarning
 from eagerjit.compiled.options import Options
 from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.effects.world import Heard, Rehearsed
 from eagerjit.recording.leaves import arrays_among, flatten_call, key_of, overlaps
+from eagerjit.recording.opening import Opening
 from eagerjit.recording.recorder import Recording
 from eagerjit.recording.recording_lock import Busy
 from eagerjit.recording.related import Related
@@ -70,11 +71,11 @@ class JitFunction(Function):
         self._recording = Recording(function, self.__name__, self.options)
         self._eager = False
         self._lock = threading.RLock()
-        self._pending: list[tuple[Any, background.Job]] = []
-        self._failure: BaseException | None = None
+        self._pending = Pending()
         self._overlapping: set[Any] = set()
         self._awaited: set[tuple[str, str]] = set()
         self._related: Related | None = None
+        self._opening = Opening()
 
     def __repr__(self) -> str:
         return f"<eagerjit.jit {self.__qualname__}>"
@@ -97,19 +98,17 @@ class JitFunction(Function):
         """Forget all compiled versions, counts, and that the function ran eagerly."""
         with self._lock:
             super().clear()
-            self.variants, self._pending = [], []  # other threads may still walk through the old ones
-            self.info, self._failure = CacheInfo(), None
-            self._eager, self._related = False, None
+            self.variants, self._pending = [], Pending()  # other threads may still walk through the old ones
+            self.info = CacheInfo()
+            self._eager, self._related, self._opening = False, None, Opening()
             self._overlapping.clear()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for what compiles in the background, raise what it raised; False if `timeout` seconds pass before."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for _, job in list(self._pending):
-            if not job.ended.wait(None if deadline is None else max(deadline - time.monotonic(), 0)):
-                return False
-        self._raise_failure()
-        return True
+        ended = self._pending.wait(timeout)
+        if ended:
+            self._pending.raise_failure()
+        return ended
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What is compiled for a call with these arguments, as an object that prints as a report.
@@ -118,7 +117,7 @@ class JitFunction(Function):
         """
         from eagerjit.compiled.explain import explain
 
-        structure, leaves = flatten_call(args, kwargs)
+        structure, leaves = flatten_call(args, kwargs, self._opening.ways)
         self.wait()
         with self._lock:
             try:
@@ -133,7 +132,7 @@ class JitFunction(Function):
         """
         from eagerjit.compiled.verification import verify
 
-        structure, leaves = flatten_call(args, kwargs)
+        structure, leaves = flatten_call(args, kwargs, self._opening.ways)
         try:
             variant = self._recording.record(structure, leaves)
         except TraceBreak as problem:
@@ -152,8 +151,12 @@ class JitFunction(Function):
         served = self._served_again(call := Call((args, kwargs, Heard())))
         if served is not MISS:
             return served
+        return self._served_by_leaves(call)
+
+    def _served_by_leaves(self, call: Call) -> Any:
+        """The result of a call that is taken apart."""
         try:
-            structure, leaves = flatten_call(args, kwargs)
+            structure, leaves = flatten_call(call[0], call[1], self._opening.ways)
         except TraceBreak as problem:
             return self._plain_instead(problem, call)
         if self._related is not None:
@@ -187,6 +190,8 @@ class JitFunction(Function):
                 if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return told_again(function, *call)
+                if self._opening.learn(self.variants, leaves):
+                    return self._served_by_leaves(call)
                 made = self._another(structure, leaves, call.heard, known)
         except (Busy, TraceBreak) as ended:
             problem = ended.with_traceback(None)  # errors of the plain call are not to have it for their context
@@ -215,10 +220,13 @@ class JitFunction(Function):
         """The plain call after this has ended a recording."""
         once = isinstance(problem, NotYet) and problem.is_new(self._awaited)
         if not once and isinstance(problem, TraceBreak) and problem.__cause__ is None:
+            if self._opening.close(problem):
+                return self._served_by_leaves(call)
             self._give_up(problem.reason, problem.source)
         result = told_again(self.__wrapped__, *call)
         if isinstance(problem, TraceBreak) and problem.__cause__ is not None:  # otherwise the call has raised it too
-            self._give_up(problem.reason, problem.source)
+            if not self._opening.close(problem):
+                self._give_up(problem.reason, problem.source)
         return result
 
     def _is_overtaken(self, made: Variant) -> bool:
@@ -281,30 +289,15 @@ class JitFunction(Function):
 
     def _record_for_later(self, structure: Any, leaves: list[Any], heard: Heard) -> None:
         """Record the call now, when all is as the call sees it, and compile in the background."""
-        self._raise_failure()
-        pending = self._pending
-        pending[:] = [(kind, job) for kind, job in pending if not job.ended.is_set()]
-        kind = structure, key_of(leaves), mode.gradients()
-        if any(kind == other for other, _ in pending):
+        pending, kind = self._pending, (structure, key_of(leaves), mode.gradients())
+        pending.raise_failure()
+        if pending.knows(kind):
             return
         started = time.perf_counter()
         compile = self._trace(structure, leaves, heard)
+        pending.submit(kind, lambda: self._compile(compile, started, pending))
 
-        def work() -> None:
-            try:
-                self._compile(compile, started, pending)
-            except BaseException as error:
-                self._failure = error
-
-        pending.append((kind, background.submit(work)))
-
-    def _raise_failure(self) -> None:
-        """Raise, once, what compiling in the background raised."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def _compile(self, compile: Callable[[], Variant], started: float, pending: Any = None) -> Variant:
+    def _compile(self, compile: Callable[[], Variant], started: float, pending: Pending | None = None) -> Variant:
         """Compile and publish; not what was forgotten meanwhile."""
         variant = compile()
         variant.begin()

@@ -9,7 +9,9 @@ from __future__ import annotations
 import collections
 import os
 import threading
+import time
 from collections.abc import Callable
+from typing import Any
 
 from eagerjit.runtime.once import lock
 
@@ -37,6 +39,44 @@ def submit(work: Callable[[], None]) -> Job:
             _worker = threading.Thread(target=_work, name="eagerjit-compiler", daemon=False)
             _worker.start()
     return job
+
+
+class Pending:
+    """What there is to compile for the calls of one function, and what compiling has raised."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Any, Job]] = []
+        self._failure: BaseException | None = None
+
+    def knows(self, kind: Any) -> bool:
+        """Whether something is being compiled for calls of a kind."""
+        self.jobs[:] = [(known, job) for known, job in self.jobs if not job.ended.is_set()]
+        return any(kind == known for known, _ in self.jobs)
+
+    def submit(self, kind: Any, work: Callable[[], Any]) -> None:
+        """Do it for calls of a kind."""
+
+        def kept() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self._failure = error
+
+        self.jobs.append((kind, submit(kept)))
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for all there is; False if `timeout` seconds pass before."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for _, job in list(self.jobs):
+            if not job.ended.wait(None if deadline is None else max(deadline - time.monotonic(), 0)):
+                return False
+        return True
+
+    def raise_failure(self) -> None:
+        """Raise, once, what compiling has raised."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
 
 def _work() -> None:

@@ -98,6 +98,7 @@ class Variant:
 
     def __post_init__(self) -> None:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))
+        self._records = frozenset(pytree.records_in(self.structure))
 
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""
@@ -163,7 +164,7 @@ class Variant:
         """
         if self.apart is not None:
             held = [slot.read() for slot in self.slots if not slot.path]
-            if not are_apart(call[:2], self.apart.keys(), held):
+            if not are_apart(call[:2], self._records, self.apart.keys(), held):
                 return FAILED
         if self.inquiries:
             outcome = follow(self.inquiries, leaves, call, functools.partial(self._known, leaves, call))

@@ -26,7 +26,7 @@ from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.initial_state import Beginning
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.snapshots import Snapshots
-from eagerjit.recording.traced_texts import tied
+from eagerjit.recording.traced_texts import plain_key
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
@@ -371,12 +371,15 @@ class Journal(Ages, Reads):
         None where it does not matter which ones the arguments are: it changes none, and has not asked. `tables` are
         those of globals.
         """
-        changes = any(type(o.target) is Path or containers_in(o.target) for o in self.operations)
+        records = self.tracer.records
+        targets = [o.target for o in self.operations]
+        changes = any(type(x) is Path or type(x) in records or containers_in(x) for x in targets)
         if not self.opened.guard.forms and not (self.paths and (changes or self.tells_apart)):
             return None
         tables = set(map(id, tables))
         touched = {holder for holder, _ in (*self.read_first, *self.written)} | self.handed_over.keys()
         known = [x for x in self._alive if isinstance(x, (list, dict)) and id(x) in touched]
+        known += [x for x in (*self._alive, *self.objects_read.values(), *self.owners) if type(x) in records]
         known = [x for x in (*known, *self.handed_over.values()) if not self.is_fresh(x)]
         known += [y for x in self.tracer.objects if id(x) not in tables for y in containers_in(x, self.inputs)]
         others = {id(x): x for x in known if id(x) not in self.paths and id(x) not in tables}
@@ -387,13 +390,6 @@ class Journal(Ages, Reads):
         """The slots that compiled calls need not find as they were: inputs, and those written before they are read."""
         found = self.inputs | {slot for slot in self.written if slot not in self.read_first}
         return found | {(self.tables[owner], name) for owner, name in found if owner in self.tables}
-
-
-def plain_key(key: Any) -> Any:
-    """A dictionary's key with Python's numbers in place of traced ones, to which hashing has tied the recording."""
-    if isinstance(key, tuple) and not hasattr(key, "_fields"):
-        return tuple(map(plain_key, key))
-    return tied(key)
 
 
 def _call(function: Any, args: Any, kwargs: Any) -> None:

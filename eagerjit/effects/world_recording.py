@@ -224,7 +224,7 @@ class World(Listener):
             self._checked = self._counts()
         (made,), _ = traced_call(structure, inputs)
         self._alive += [made, value]
-        self.journal.paths |= paths_of(made, (2, position, "value"))
+        self.journal.paths |= paths_of(made, set(pytree.records_in(structure)), (2, position, "value"))
         return made
 
     def _leaf(self, inquiry: Inquiry, holder: int, position: int, value: Any, source: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.guards.comparing import is_library_name, is_plain
-from eagerjit.pytree import LEAF, LEAVES, is_its_fields
+from eagerjit.pytree import LEAF, LEAVES, is_its_fields, names_in
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
@@ -34,21 +34,33 @@ def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
         return None if getattr(value, "__dict__", None) else range(len(value))
     if kind is dict or kind is OrderedDict:
         return tuple(value)
-    if kind is SimpleNamespace or (whole and _is_its_attributes(kind)):
+    if kind is SimpleNamespace or (whole and is_its_attributes(kind)):
         return tuple(vars(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
         return tuple(f.name for f in dataclasses.fields(value))
     return None
 
 
-def _is_its_attributes(kind: type) -> bool:
+_BASES = frozenset(("builtins", "abc", "typing", "collections", "collections.abc", "argparse"))
+"""Modules of the standard library whose classes hold nothing but attributes, where programs derive theirs from them."""
+
+
+def is_its_attributes(kind: type) -> bool:
     """Whether instances of a class of the program's are their attributes and nothing else."""
     plain = kind.__new__ is object.__new__ and kind.__reduce_ex__ is object.__reduce_ex__ and (
         kind.__getattribute__ is object.__getattribute__
     )
-    if not plain or is_library_name(kind.__module__) or hasattr(kind, "_jit_state"):
+    if not plain or is_library_name(kind.__module__) or hasattr(kind, "_jit_state") or hasattr(kind, "__del__"):
         return False
-    return kind.__dictoffset__ != 0 and not any(vars(base).get("__slots__") for base in kind.__mro__)
+    bases = (b for b in kind.__mro__ if is_library_name(b.__module__))
+    if kind.__dictoffset__ == 0 or not all(_holds_nothing(b) for b in bases):
+        return False
+    return not any(vars(base).get("__slots__") for base in kind.__mro__)
+
+
+def _holds_nothing(base: type) -> bool:
+    """Whether a class of the standard library, or of this one, adds nothing to the attributes of those derived."""
+    return base.__module__ in _BASES or base.__module__.partition(".")[0] == "eagerjit"
 
 
 def made_like(value: Any, keys: Sequence[Any], parts: list[Any]) -> Any:
@@ -107,10 +119,13 @@ class Form:
         return Form(dict(self.containers), dict(self.tensors), dict(self.numbers))
 
 
-def are_apart(arguments: Any, others: Set[int], values: Sequence[Any]) -> bool:
-    """Whether no container of a call's arguments lies in them twice, is one of these others, or in these values."""
+def are_apart(arguments: Any, records: Set[type], others: Set[int], values: Sequence[Any]) -> bool:
+    """Whether no container of a call's arguments lies in them twice, is one of these others, or in these values.
+
+    Objects of the classes `records` are taken apart, as containers are.
+    """
     met = Form()
-    if not _met_once(arguments, met):
+    if not _met_once(arguments, met, records):
         return False
     given = met.containers.keys()
     if not given:
@@ -121,13 +136,14 @@ def are_apart(arguments: Any, others: Set[int], values: Sequence[Any]) -> bool:
     return others.isdisjoint(given) and given.isdisjoint(held.containers)
 
 
-def _met_once(value: Any, met: Form) -> bool:
+def _met_once(value: Any, met: Form, records: Set[type]) -> bool:
     """Note the containers in arguments; whether none is met again."""
-    keys = None if type(value) is SimpleNamespace else keys_of(value)
+    keys = keys_of(value) if isinstance(value, (list, tuple, dict)) else None
+    keys = names_in(value) if type(value) in records else keys
     if keys is None:
         return True
     if not isinstance(value, tuple):
         if id(value) in met.containers:
             return False
         met.containers[id(value)] = value
-    return all(_met_once(part_of(value, key), met) for key in keys)
+    return all(_met_once(part_of(value, key), met, records) for key in keys)

@@ -14,7 +14,7 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.guards.comparing import is_by_value
-from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, Again, Structure
+from eagerjit.pytree import LEAF, LEAVES, NO_WAYS, SEQUENCES, Again, Attributes, Structure, Ways
 from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber
 from eagerjit.runtime.native.context import MOST_ARRAYS
 from eagerjit.tensors.creation import from_numpy
@@ -26,11 +26,19 @@ LEAVES.update((Tensor, Parameter))
 SEQUENCES.add(Shape)
 
 
-def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
-    """The structure of a call's (args, kwargs), and its leaves. Raises TraceBreak where one of them holds itself."""
+_MOST_LEAVES = 1000
+
+
+def flatten_call(args: Any, kwargs: Any, ways: Ways = NO_WAYS) -> tuple[Structure, list[Any]]:
+    """The structure of a call's (args, kwargs), and its leaves. Raises TraceBreak where one of them holds itself.
+
+    Objects that `ways` takes apart are leaves after all where one of them lies in two places, or where they hold much.
+    """
     leaves: list[Any] = []
     try:
-        structure = pytree.flatten((args, kwargs), leaves)
+        structure = pytree.flatten((args, kwargs), leaves, ways)
+        if any(ways.values()) and (len(leaves) > _MOST_LEAVES or _are_several(opened(structure, (args, kwargs)))):
+            return flatten_call(args, kwargs, {kind: False for kind, opens in ways.items() if not opens})
     except RecursionError:
         raise TraceBreak("an argument holds itself, or is nested very deeply", user_line()) from None
     met = [id(x) for x in leaves if isinstance(x, Tensor)]
@@ -41,6 +49,28 @@ def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
     known: dict[int, int] = {}
     marks = iter([_mark(x, kept, known) for x in leaves])
     return with_marks(structure, marks), kept
+
+
+def opened(structure: Structure, value: Any) -> Iterator[Any]:
+    """The objects of a value that are taken apart into their attributes."""
+    if type(structure) is not tuple or not structure[2] or type(value) is slice:
+        return
+    _, keys, children = structure
+    if type(keys) is Attributes:
+        yield value
+        parts: Any = vars(value).values()
+    elif isinstance(value, (tuple, list)):
+        parts = value
+    else:
+        parts = value.values() if isinstance(value, dict) else [getattr(value, name) for name in keys]
+    for child, part in zip(children, parts, strict=True):
+        yield from opened(child, part)
+
+
+def _are_several(values: Iterator[Any]) -> bool:
+    """Whether an object is met twice."""
+    met = list(map(id, values))
+    return len(set(met)) != len(met)
 
 
 def _mark(value: Any, kept: list[Any], known: dict[int, int]) -> Structure:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Set
 from types import CoroutineType, MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -243,8 +243,8 @@ def finds_arguments(structure: Structure) -> bool:
     return structure[0] is ARGUMENT or any(map(finds_arguments, structure[2]))
 
 
-def paths_of(call: Any, start: tuple[Any, ...] = ()) -> dict[int, Path]:
-    """Where each container among the arguments lies: they are copies of those that the caller gave.
+def paths_of(call: Any, records: Set[type], start: tuple[Any, ...] = ()) -> dict[int, Path]:
+    """Where each container among the arguments lies, or object of classes `records`: copies of what the caller gave.
 
     With a start, those of an answer that lies there.
     """
@@ -255,8 +255,8 @@ def paths_of(call: Any, start: tuple[Any, ...] = ()) -> dict[int, Path]:
             parts: Any = items_in_order(value)
         elif isinstance(value, (list, tuple)):
             parts = enumerate(items_of(value))
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type) and pytree.is_its_fields(value):
-            parts = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        elif type(value) in records:
+            parts = [(name, getattr(value, name)) for name in pytree.names_in(value)]
         elif isinstance(value, (TracedArray, TracedNumber)):
             parts = ()
         else:

@@ -189,7 +189,7 @@ class Recording:
         journal = tracer.journal = observer.journal
         journal.checks += tracer.checks
         note_partials(journal, self.function)
-        journal.paths = paths_of(call)
+        journal.paths = paths_of(call, tracer.records)
         journal.world.open(*world)
         open_unseen(journal, varying)
         try:
@@ -338,6 +338,7 @@ class Recording:
     ) -> list[Any]:
         """Make the arguments inputs or guards; one object in several places is one input. `before`: see `HostWork`."""
         inputs: list[Any] = []
+        tracer.records = frozenset(pytree.records_in(structure))
         marks = list(marks_of(structure))
         for mark, leaf in zip(marks, leaves, strict=False):
             if type(mark) is pytree.Again:

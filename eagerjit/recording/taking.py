@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, TEXTS, Structure, keys_of
+from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, TEXTS, Attributes, Structure, keys_of
 from eagerjit.tensors.tensor import Tensor
 
 Take = Callable[[Any, Any], list[Any] | None]
@@ -16,11 +16,12 @@ Take = Callable[[Any, Any], list[Any] | None]
 def taking(structure: Structure) -> Take | None:
     """What takes the leaves of calls of this structure.
 
-    None where it holds anything but tuples, lists and dictionaries of tensors and plain values, each object once.
+    None where it holds anything but tuples, lists, dictionaries and objects that are taken apart into their attributes,
+    of tensors and plain values, each object once.
     """
     if not _is_plain(structure):
         return None
-    numbers, leaves = itertools.count(), list[str]()
+    numbers, leaves, objects = itertools.count(), list[str](), list[str]()
     known: dict[str, Any] = {"__name__": __name__, "LEAVES": LEAVES, "TEXTS": TEXTS, "Tensor": Tensor}
     known["keys_of"] = keys_of
     lines: list[str] = []
@@ -32,15 +33,18 @@ def taking(structure: Structure) -> Take | None:
         kind, keys, children = part
         parts = [f"v{next(numbers)}" for _ in children]
         known[f"kind_{name}"], known[f"keys_{name}"] = kind, keys
-        wrong = f"type({name}) is not kind_{name} or len({name}) != {len(children)}"
-        if kind is dict:
+        items, wrong = name, f"len({name}) != {len(children)}"
+        if type(keys) is Attributes:
+            objects.append(name)
+            items, wrong = f"vars({name}).values()", f"tuple(vars({name})) != keys_{name}"
+        elif kind is dict:
             others = f"not TEXTS.issuperset(map(type, {name})) or tuple" if type(keys) is tuple else "keys_of"
-            wrong += f" or {others}({name}) != keys_{name}"
+            items, wrong = f"{name}.values()", f"{wrong} or {others}({name}) != keys_{name}"
         elif keys is not None:
             wrong += f" or {name}._fields != keys_{name}"
-        lines.append(f"if {wrong}: return None")
+        lines.append(f"if type({name}) is not kind_{name} or {wrong}: return None")
         if parts:
-            lines.append(f"{', '.join(parts)}, = {name}{'.values()' if kind is dict else ''}")
+            lines.append(f"{', '.join(parts)}, = {items}")
         for inner, child in zip(parts, children, strict=True):
             visit(inner, child)
 
@@ -48,6 +52,7 @@ def taking(structure: Structure) -> Take | None:
         visit(name, part)
     lines.append(f"leaves = [{', '.join(leaves)}]")
     lines.append("met = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]")
+    lines.append(f"met += [{', '.join(f'id({name})' for name in objects)}]") if objects else None
     lines.append("plain = LEAVES.issuperset(map(type, leaves)) and len(set(met)) == len(met)")
     lines.append("return leaves if plain else None")
     exec(compile("def take(args, kwargs):\n    " + "\n    ".join(lines), "<string>", "exec"), known)
@@ -58,5 +63,6 @@ def _is_plain(structure: Structure) -> bool:
     if type(structure) is not tuple:
         return bool(structure == LEAF) and type(structure) is str
     kind, keys, children = structure
-    plain = kind in SEQUENCES or kind is dict or (issubclass(kind, tuple) and keys is not None)
+    plain = kind in SEQUENCES or kind is dict or type(keys) is Attributes
+    plain = plain or (issubclass(kind, tuple) and keys is not None)
     return plain and all(map(_is_plain, children))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ class Inputs(Places, Numbers):
 
     needs_grad = False
     """Whether calls depend on which tensors require gradients."""
+
+    records: Set[type] = frozenset()
+    """The classes of objects among the arguments that are taken apart into their attributes or fields."""
 
     journal: Any = None
     """What the recorded code does to objects; None where an operation is recorded alone."""

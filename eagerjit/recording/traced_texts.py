@@ -84,6 +84,13 @@ def tied_text(value: Any) -> Any:
     return str(value) if type(value) is TracedText else value
 
 
+def plain_key(key: Any) -> Any:
+    """A dictionary's key with Python's numbers in place of traced ones, to which hashing has tied the recording."""
+    if isinstance(key, tuple) and not hasattr(key, "_fields"):
+        return tuple(map(plain_key, key))
+    return tied(key)
+
+
 def _changing(name: str) -> Any:
     """A method that gives a text made of this one, whatever the numbers are."""
 

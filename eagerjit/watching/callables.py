@@ -44,6 +44,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import BLIND
 from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, is_consumed, items_of
+from eagerjit.watching.identities import note_called
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.library_calls import (
     LibraryCalls,
@@ -148,8 +149,8 @@ class Calls(PutOff, LibraryCalls):
         if isinstance(function, MethodType) and type(function.__func__) is Remembering:
             function, args, bound = function.__func__, (bound, *args), None
         function, args = with_owner(function, args)
-        instead = with_plain_numbers(function, args, kwargs)
-        if instead is not None:
+        note_called(self.journal, function, args, source)
+        if (instead := with_plain_numbers(function, args, kwargs)) is not None:
             return instead
         if isinstance(function, FunctionType):
             return self._method(function, args, kwargs, frame, source)
@@ -195,8 +196,7 @@ class Calls(PutOff, LibraryCalls):
             return length_of
         if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
             return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
-        instead = numpy_numbers.instead(function, args, kwargs) or in_python(function, args, kwargs)
-        if instead is not None:
+        if (instead := numpy_numbers.instead(function, args, kwargs) or in_python(function, args, kwargs)) is not None:
             return instead
         if made_by_host(function, args, kwargs):
             return functools.partial(by_host, function)

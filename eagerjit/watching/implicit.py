@@ -17,6 +17,8 @@ from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.containers import CONTAINERS
+from eagerjit.watching.identities import is_written_by_address, note_identity
+from eagerjit.watching.observation import source
 from eagerjit.watching.slots import ABSENT, look
 
 _CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name
@@ -146,6 +148,7 @@ class Implicit:
         count, names = operand
         if count == 2:
             self._note_all(frames.stack(frame, count))
+            note_identity(self.journal, frames.stack(frame, count) if names else (), source(frame))
         for value in frames.stack(frame, count):
             for part in value if type(value) in (list, tuple) else (value,):
                 if type(part) not in _SIMPLE:
@@ -176,6 +179,7 @@ class Implicit:
         self.tie_texts(frame, range(depth))  # the specification
         value = frames.stack(frame, depth + 1)[0]
         self._note_all([value])
+        note_identity(self.journal, [value] if is_written_by_address(value) else (), source(frame))
         if texts.is_of_call(value):
             frames.replace(frame, depth, texts.Marked(value))
             self._formatting.add(frame)
@@ -191,6 +195,8 @@ class Implicit:
         """An operator `%` that may fill in a text."""
         self.operate(frame, operand)
         template, values = frames.stack(frame, 2)
+        told = values if type(values) is tuple else (values,)
+        note_identity(self.journal, filter(is_written_by_address, told), source(frame))
         if type(template) is str and texts.fills_in(values):
             frames.replace(frame, 1, texts.Template(template))
 
@@ -211,6 +217,7 @@ class Implicit:
         """Values that lie so deep on the stack are about to be hashed, or say how to format: texts as in this call."""
         for depth in depths:
             value = frames.stack(frame, depth + 1)[0]
+            note_identity(self.journal, [value], source(frame))
             if type(value) is TracedText:
                 frames.replace(frame, depth, str(value))
 

@@ -49,6 +49,15 @@ class Renewed(TraceBreak):
     """What ends a recording that has changed what its call begins with: the call is recorded again."""
 
 
+class ByIdentity(TraceBreak):
+    """What ends a recording that asks which object an argument is, where it is a copy.
+
+    kind    the class whose objects calls are to know by identity; None where they cannot
+    """
+
+    kind: type | None = None
+
+
 class Evaluated(TraceBreak):
     """What ends a recording that has an operation which no kernel computes, but NumPy does."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from eagerjit.effects.deferred import Refusing
 from eagerjit.effects.importing import Imports
-from eagerjit.effects.journal import Journal, plain_key
+from eagerjit.effects.journal import Journal
 from eagerjit.effects.presence import tie_presence
 from eagerjit.effects.world_recording import World
 from eagerjit.guards.comparing import is_library_name, is_plain
@@ -24,7 +24,7 @@ from eagerjit.recording import tensor_attributes
 from eagerjit.recording.array_slots import is_picked, read_array
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.trace import Tracer
-from eagerjit.recording.traced_texts import TracedText
+from eagerjit.recording.traced_texts import TracedText, plain_key
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
@@ -32,6 +32,7 @@ from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import accesses, catches, chain_from, stored_names, use_of_result
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.containers import CHANGING, CONTAINERS
+from eagerjit.watching.identities import note_compared, note_identity
 from eagerjit.watching.implicit import Implicit, note_attribute, note_entered
 from eagerjit.watching.instructions import handlers, may_change
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
@@ -375,11 +376,13 @@ class Observer(Implicit, Imports):
 
     def compare_identities(self, frame: FrameType, _: None) -> None:
         self.journal.tell_apart(operands := frames.stack(frame, 2), source(frame))
+        note_compared(self.journal, operands, source(frame))
         self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:
         self.tie_texts(frame, (1,))
         key, holder = frames.stack(frame, 2)
+        note_identity(self.journal, [key], source(frame))
         self.calls.compare(key, holder)
         if holder is sys.modules:
             self.journal.note_module(key)

@@ -121,7 +121,7 @@ def test_what_compiling_raises_the_next_call_raises(monkeypatch: pytest.MonkeyPa
         with pytest.raises(MemoryError, match="no code today"):
             function.wait()
         assert function(x).tolist() == expected
-        for _, job in function._pending:
+        for _, job in function._pending.jobs:
             job.ended.wait(60)
         with pytest.raises(MemoryError, match="no code today"):
             function(x)
@@ -161,7 +161,7 @@ def test_recompiles_can_be_errors(compiling: threading.Event) -> None:
 def test_forgotten_versions_do_not_come_back(compiling: threading.Event) -> None:
     function = torch.jit(lambda x: x + 1, background=True)
     function(torch.ones(2))
-    jobs = [job for _, job in function._pending]
+    jobs = [job for _, job in function._pending.jobs]
     function.clear()
     compiling.set()
     for job in jobs:
