@@ -29,7 +29,7 @@ def is_read_unseen(journal: Journal, holder: Any, key: Any, kind: str) -> bool:
     if isinstance(held, Tensor):
         found = id(held) in journal.tracer.leaf_of
     else:
-        found = held is not ABSENT and is_in_library(key) and _is_layer(holder)
+        found = held is not ABSENT and is_in_library(key, type(holder)) and _is_layer(holder)
     if found:
         journal.unseen[id(holder), key] = slot
     return found

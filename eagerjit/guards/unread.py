@@ -1,7 +1,7 @@
 """Attributes of Modules that change from call to call, and that nothing in the function reads: counters, the epoch.
 
 What Modules hold is compared as a whole, since code of the library reads it unseen. A name that occurs nowhere in that
-code only the program can read, and that is watched.
+code, or only as an attribute of `self` in methods of other classes, the program alone can read, and it is watched.
 """
 
 from __future__ import annotations
@@ -25,22 +25,26 @@ _FLAGS = {"LOAD_ATTR": 0, "LOAD_METHOD": 0} if sys.version_info < (3, 12) else {
 _READING = {dis.opmap[name]: n_bits for name, n_bits in _FLAGS.items()}
 """What reads attributes, and how many bits of its operand are flags."""
 
+_LOAD, _LOAD_TWO = dis.opmap["LOAD_FAST"], dis.opmap.get("LOAD_FAST_LOAD_FAST", -1)
+
 
 def unread(owners: Iterable[Any], journal: Journal, varying: Varying) -> set[tuple[int, str]]:
     """(Module, name) of the attributes that earlier recordings have found otherwise, and that this one has not read."""
     modules = {id(m): m for o in owners if has_state(o) and hasattr(o, "modules") for m in o.modules()}
     whole = journal.whole | journal.tables.keys() | journal.handed_over.keys()
-    found = set[tuple[int, str]]()
+    found = list[tuple[int, str]]()
     for place, module in modules.items():
         varies = {(place, name) for name, value in vars(module).items() if _varies(varying, (place, name), value)}
         if place not in whole and (place, "__dict__") not in journal.objects_read:
-            found |= varies - journal.objects_read.keys()
-    return {(place, name) for place, name in found if not is_in_library(name)}
+            unread = varies - journal.objects_read.keys()
+            found += [(place, name) for _, name in unread if not is_in_library(name, type(module))]
+    return set(found)
 
 
-def is_in_library(name: str) -> bool:
-    """Whether code about Modules reads attributes of a name, or has it as a text, so that it may read them."""
-    return name in _names_in_library(len(sys.modules))
+def is_in_library(name: str, kind: type) -> bool:
+    """Whether code about Modules of a class reads attributes of a name, or has it as a text, and so may read them."""
+    known = _names_in_library(len(sys.modules))
+    return any(name in known.get(base, ()) for base in (None, *kind.__mro__))
 
 
 def _varies(varying: Varying, slot: tuple[int, str], value: Any) -> bool:
@@ -55,29 +59,39 @@ def _varies(varying: Varying, slot: tuple[int, str], value: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=1)
-def _names_in_library(n_modules: int) -> set[str]:
-    """The attributes and texts in the code about Modules that is loaded, when so many modules are."""
-    found = set[str]()
+def _names_in_library(n_modules: int) -> dict[type | None, set[str]]:
+    """The attributes and texts in the code about Modules that is loaded, when so many modules are.
+
+    By class those that its methods read of `self`, under None all others.
+    """
+    found: dict[type | None, set[str]] = {None: set()}
     for module, namespace in list(sys.modules.items()):
         for value in list(vars(namespace).values()) if module.startswith(_PACKAGE) else ():
-            for function in vars(value).values() if isinstance(value, type) else (value,):
+            kind = value if isinstance(value, type) else None
+            for function in (value,) if kind is None else vars(kind).values():
                 function = getattr(function, "__func__", getattr(function, "fget", function))
                 if isinstance(function, FunctionType) and function.__module__.startswith(_PACKAGE):
-                    found.update(_names_in(function.__code__))
+                    for name, of_self in _names_in(function.__code__):
+                        found.setdefault(kind if of_self else None, set()).add(name)
     return found
 
 
-def _names_in(code: CodeType) -> Iterator[str]:
-    higher = 0  # what EXTENDED_ARG adds to the next operand
+def _names_in(code: CodeType) -> Iterator[tuple[str, bool]]:
+    """The names in code, and whether they are those of attributes of its first variable."""
+    higher, is_self = 0, False  # what EXTENDED_ARG adds to the next operand; whether the first variable was loaded last
+    of_method = code.co_argcount > 0 and code.co_varnames[0] == "self"
     for operation, lowest in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         operand = higher << 8 | lowest
         higher = operand if operation == dis.EXTENDED_ARG else 0
         if operation in _READING:
-            yield code.co_names[operand >> _READING[operation]]
+            yield code.co_names[operand >> _READING[operation]], of_method and is_self
+        is_self = (operation == _LOAD and operand == 0) or (operation == _LOAD_TWO and operand & 15 == 0) or (
+            operation == dis.EXTENDED_ARG and is_self
+        )
     for value in code.co_consts:
         if isinstance(value, CodeType):
             yield from _names_in(value)
         elif isinstance(value, str):
-            yield value
+            yield value, False
         elif isinstance(value, tuple):
-            yield from (x for x in value if isinstance(x, str))
+            yield from ((x, False) for x in value if isinstance(x, str))

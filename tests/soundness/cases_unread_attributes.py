@@ -51,10 +51,11 @@ def counts_kept_in_a_model(jit):
 @case(versions=3)
 def counts_whose_names_the_library_uses_for_other_things(jit):
     model = Counted()
+    assert nn.MaxPool1d(2).kernel_size + nn.Threshold(1.0, 2.0).threshold == 3  # other layers read these of themselves
 
     def change(model, i):
-        model.value = model.iter = model.c = i
-        model.state = f"call {i}"
+        model.kernel_size = model.iter = model.c = i
+        model.threshold = f"call {i}"
 
     change(model, 0)
     yield from calls(jit(lambda x: model(x)), model, change=change)
