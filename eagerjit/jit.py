@@ -24,7 +24,7 @@ from eagerjit.compiled.options import Options
 from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.effects.world import Heard, Rehearsed
-from eagerjit.recording.leaves import arrays_among, flatten_call, key_of, overlaps
+from eagerjit.recording.leaves import arrays_among, flatten_call, has_texts, key_of, overlaps
 from eagerjit.recording.opening import Opening
 from eagerjit.recording.recorder import Recording
 from eagerjit.recording.recording_lock import Busy
@@ -187,10 +187,10 @@ class JitFunction(Function):
                             self.info.hits += 1
                             self._put_first(variant)
                             return self._result(variant, flat, call)
-                if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
+                if self._overlapping and _kind(structure, leaves, overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return told_again(function, *call)
-                if self._opening.learn(self.variants, leaves):
+                if self._opening.learn(self.variants, structure, leaves):
                     return self._served_by_leaves(call)
                 made = self._another(structure, leaves, call.heard, known)
         except (Busy, TraceBreak) as ended:
@@ -205,7 +205,7 @@ class JitFunction(Function):
             return self._served(found[0], found[1], call)
         if flat is MISS:
             self._warn("arguments share memory that it writes", made.written_at(), "Such calls run eagerly")
-            self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
+            self._overlapping.add(_kind(structure, leaves, overlaps(leaves)))
             return told_again(function, *call)
         return self._result(made, flat, call)
 
@@ -248,8 +248,9 @@ class JitFunction(Function):
 
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""
+        kind = _kind(structure, leaves)
         for variant in self.variants:
-            if variant.structure == structure and variant.applies(leaves) and variant.key == key_of(leaves):
+            if (variant.structure, variant.key) == kind and variant.applies(leaves):
                 return variant
         return None
 
@@ -278,7 +279,8 @@ class JitFunction(Function):
 
     def _trace(self, structure: Any, leaves: list[Any], heard: Heard) -> Callable[[], Variant]:
         """Record; a second call of the same kind tells that numbers vary, which not all uses of them allow."""
-        if any(v.structure == structure and v.key == key_of(leaves) for v in self.variants):
+        kind = _kind(structure, leaves)
+        if any((v.structure, v.key) == kind for v in self.variants):
             try:
                 return self._recording.trace(structure, leaves, heard, PATIENCE, True)
             except NotYet:
@@ -289,7 +291,7 @@ class JitFunction(Function):
 
     def _record_for_later(self, structure: Any, leaves: list[Any], heard: Heard) -> None:
         """Record the call now, when all is as the call sees it, and compile in the background."""
-        pending, kind = self._pending, (structure, key_of(leaves), mode.gradients())
+        pending, kind = self._pending, _kind(structure, leaves, mode.gradients())
         pending.raise_failure()
         if pending.knows(kind):
             return
@@ -337,6 +339,11 @@ class JitFunction(Function):
             raise RuntimeError(message)
         self.info.eager_calls += 1
         warn(f"{message}. {consequence}.", JitWarning)
+
+
+def _kind(structure: Any, leaves: list[Any], *besides: Any) -> tuple[Any, ...]:
+    """What calls have in common that one version may serve."""
+    return structure, key_of(leaves, has_texts(structure)), *besides
 
 
 def jit(

@@ -15,7 +15,10 @@ LEAF = "leaf"
 
 
 Ways = Mapping[type, bool]
-"""Classes whose instances are their attributes (True), and dataclasses whose instances are leaves (False)."""
+"""Classes whose instances are their attributes (True), and dataclasses whose instances are leaves (False).
+
+`str` is there for calls whose texts are others each time.
+"""
 
 NO_WAYS: Ways = MappingProxyType({})
 

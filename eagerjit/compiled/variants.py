@@ -21,7 +21,7 @@ from eagerjit.guards.comparing import has_state
 from eagerjit.guards.forms import are_apart, copied
 from eagerjit.guards.structures import Structure
 from eagerjit.recording.host_steps import REFUSED, HostSteps
-from eagerjit.recording.leaves import key_of
+from eagerjit.recording.leaves import has_texts, key_of
 from eagerjit.recording.rebuilding import finds_arguments
 from eagerjit.recording.results import Finish
 from eagerjit.recording.taking import Take, taking
@@ -99,6 +99,7 @@ class Variant:
     def __post_init__(self) -> None:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))
         self._records = frozenset(pytree.records_in(self.structure))
+        self._key_of = functools.partial(key_of, texts=has_texts(self.structure))
 
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""
@@ -125,7 +126,7 @@ class Variant:
         """Whether everything that Python compares is as it was."""
         if not all(guard() for guard in self.guards) or any(name in vars(leaves[i]) for i, name in self.lacking):
             return False
-        return not self._sized or (self.key == key_of(leaves) and all(call.holds(leaves) for call in self._sized))
+        return not self._sized or (self.key == self._key_of(leaves) and all(call.holds(leaves) for call in self._sized))
 
     @property
     def plain(self) -> bool:
@@ -153,7 +154,7 @@ class Variant:
         """The arguments of the compiled call: the leaves, and what NumPy computes of them."""
         if self.host is None:
             return leaves
-        return (*leaves, self.host.run(leaves) if self.key == key_of(leaves) else MISS)
+        return (*leaves, self.host.run(leaves) if self.key == self._key_of(leaves) else MISS)
 
     def run(self, leaves: Sequence[Any], call: Call) -> Any:
         """Run the executable: its outputs, MISS, or FAILED.

@@ -1,7 +1,8 @@
 """The arguments of a call as leaves: NumPy's arrays as tensors, its numbers as Python's.
 
-The structure says at each leaf what it is: LEAF, Again (a tensor met before, by the number of its leaf), or a class of
-NumPy's. So calls with one tensor in two places, or with an array where others have a tensor, are of different kinds.
+The structure says at each leaf what it is: LEAF, Again (a tensor met before, by the number of its leaf), a class of
+NumPy's, or `str` for a text that is another one in other calls. So calls with one tensor in two places, or with an
+array where others have a tensor, are of different kinds.
 """
 
 from __future__ import annotations
@@ -37,17 +38,21 @@ def flatten_call(args: Any, kwargs: Any, ways: Ways = NO_WAYS) -> tuple[Structur
     leaves: list[Any] = []
     try:
         structure = pytree.flatten((args, kwargs), leaves, ways)
-        if any(ways.values()) and (len(leaves) > _MOST_LEAVES or _are_several(opened(structure, (args, kwargs)))):
-            return flatten_call(args, kwargs, {kind: False for kind, opens in ways.items() if not opens})
+        closed = {kind: opens for kind, opens in ways.items() if not opens or kind is str}
+        several = len(closed) < len(ways) and _are_several(opened(structure, (args, kwargs)))
+        if several or (len(closed) < len(ways) and len(leaves) > _MOST_LEAVES):
+            return flatten_call(args, kwargs, closed)
     except RecursionError:
         raise TraceBreak("an argument holds itself, or is nested very deeply", user_line()) from None
     met = [id(x) for x in leaves if isinstance(x, Tensor)]
-    others = set(map(type, leaves)) - LEAVES
-    if len(set(met)) == len(met) and not any(issubclass(kind, (np.ndarray, np.generic)) for kind in others):
+    kinds = set(map(type, leaves))
+    others, texts = kinds - LEAVES, str in kinds and ways.get(str, False)
+    plain = len(set(met)) == len(met) and not texts
+    if plain and not any(issubclass(kind, (np.ndarray, np.generic)) for kind in others):
         return structure, leaves
     kept: list[Any] = []
     known: dict[int, int] = {}
-    marks = iter([_mark(x, kept, known) for x in leaves])
+    marks = iter([_mark(x, kept, known, texts) for x in leaves])
     return with_marks(structure, marks), kept
 
 
@@ -73,12 +78,12 @@ def _are_several(values: Iterator[Any]) -> bool:
     return len(set(met)) != len(met)
 
 
-def _mark(value: Any, kept: list[Any], known: dict[int, int]) -> Structure:
+def _mark(value: Any, kept: list[Any], known: dict[int, int], texts: bool) -> Structure:
     """What a leaf is; it is kept as a compiled call takes it."""
     if id(value) in known:
         kept.append(kept[known[id(value)]])
         return Again(known[id(value)])
-    mark: Any = LEAF
+    mark: Any = str if texts and type(value) is str else LEAF
     if isinstance(value, Tensor) or type(value) is np.ndarray:
         known[id(value)] = len(kept)
     if type(value) is np.ndarray:
@@ -110,7 +115,7 @@ def with_marks(structure: Structure, marks: Iterator[Structure]) -> Structure:
 
 def arrays_among(marks: Sequence[Structure]) -> int | None:
     """Bits for the arrays among arguments that native code takes; None where it does not take one of these."""
-    plain = all(mark == LEAF or type(mark) is Again or mark is np.ndarray for mark in marks)
+    plain = all(mark == LEAF or type(mark) is Again or mark in (np.ndarray, str) for mark in marks)
     arrays = sum(1 << i for i, mark in enumerate(marks) if _is_array(marks, mark))
     return arrays if plain and (not arrays or len(marks) <= MOST_ARRAYS) else None
 
@@ -126,6 +131,17 @@ def marks_of(structure: Structure) -> Iterator[Structure]:
         return
     for child in structure[2]:
         yield from marks_of(child)
+
+
+def places_of(structure: Structure, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where each leaf of a structure lies: positions, keys and names."""
+    if type(structure) is not tuple:
+        yield place
+        return
+    kind, keys, children = structure
+    steps = ("start", "stop", "step") if kind is slice else range(len(children)) if issubclass(kind, tuple) else keys
+    for step, child in zip(range(len(children)) if steps is None else steps, children, strict=True):
+        yield from places_of(child, (*place, step))
 
 
 def _call(structure: Structure, leaves: Sequence[Any], convert: Callable[[Any, Any], Any]) -> Any:
@@ -148,7 +164,7 @@ def plain_call(structure: Structure, leaves: Sequence[Any]) -> Any:
 def _stand_in(mark: Any, value: Any) -> Any:
     if mark is np.ndarray:
         return TracedArray(value)
-    return TracedNumber(value, mark) if isinstance(mark, type) else value
+    return TracedNumber(value, mark) if isinstance(mark, type) and mark is not str else value
 
 
 def _original(mark: Any, value: Any) -> Any:
@@ -157,15 +173,23 @@ def _original(mark: Any, value: Any) -> Any:
     return mark(value) if isinstance(mark, type) else value
 
 
-def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of tensors."""
+def has_texts(structure: Structure) -> bool:
+    """Whether texts among the leaves are others in other calls."""
+    return any(mark is str for mark in marks_of(structure))
+
+
+def key_of(leaves: Sequence[Any], texts: bool = False) -> tuple[Any, ...]:
+    """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of tensors.
+
+    With `texts`, these are others in other calls.
+    """
     out: list[Any] = []
     for x in leaves:
         if isinstance(x, Tensor):
             array = x._data
             sizes = tuple(min(d, 2) for d in array.shape)
             out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad, place_number(x)))
-        elif type(x) in (int, float):
+        elif type(x) in (int, float) or (texts and type(x) is str):
             out.append(type(x))
         elif isinstance(x, MethodType):  # made anew whenever it is read
             out.append((id(x.__self__), id(x.__func__)))

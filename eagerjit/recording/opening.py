@@ -1,4 +1,4 @@
-"""Which objects among a function's arguments are taken apart, so that calls with others of their classes are alike."""
+"""Which objects and texts among a function's arguments are inputs, so that calls with others are alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.guards.forms import is_its_attributes
-from eagerjit.pytree import NO_WAYS, Ways
+from eagerjit.pytree import NO_WAYS, Structure, Ways
+from eagerjit.recording.leaves import key_of
 from eagerjit.watching.observation import ByIdentity, TraceBreak
 
 if TYPE_CHECKING:
@@ -16,13 +17,19 @@ _NAMESPACES = frozenset((("types", "SimpleNamespace"), ("argparse", "Namespace")
 
 
 class Opening:
-    """What a function's calls have shown: objects are leaves until a second one of their class is met."""
+    """What a function's calls have shown: objects are known by identity until a second one of their class is met."""
 
     def __init__(self) -> None:
         self.ways: Ways = NO_WAYS
 
-    def learn(self, known: Sequence[Variant], leaves: Sequence[Any]) -> bool:
-        """Take apart classes of leaves of which versions know other objects; whether there is one."""
+    def learn(self, known: Sequence[Variant], structure: Structure, leaves: Sequence[Any]) -> bool:
+        """Whether a call shows more: another object of a class that versions know, or another text, for the third time.
+
+        Such classes are taken apart from here on, and such texts are those of each call.
+        """
+        if str not in self.ways and self._are_others(known, structure, key_of(leaves)):
+            self.ways = {**self.ways, str: True}
+            return True
         met = {part for variant in known for part in variant.key if _is_object(part)}
         kinds = {kind for kind, _ in met} - self.ways.keys()
         new = {type(x) for x in leaves if type(x) in kinds and (type(x), id(x)) not in met}
@@ -30,6 +37,12 @@ class Opening:
         new -= {type(x) for x in leaves if type(x) in new and any(_is_computed(type(x), name) for name in vars(x))}
         self.ways = {**self.ways, **dict.fromkeys(new, True)}
         return bool(new)
+
+    def _are_others(self, known: Sequence[Variant], structure: Structure, key: tuple[Any, ...]) -> bool:
+        """Whether several versions serve calls that differ from one in nothing but texts."""
+        alike = [variant.key for variant in known if variant.structure == structure and len(variant.key) == len(key)]
+        pairs = ([(a, b) for a, b in zip(one, key, strict=True) if a != b] for one in alike)
+        return sum(1 for found in pairs if found and all(type(a) is type(b) is str for a, b in found)) > 1
 
     def close(self, problem: TraceBreak) -> bool:
         """Take fewer classes apart, since a recording has ended so; whether there are fewer."""

@@ -23,7 +23,7 @@ from eagerjit.effects.journal import Journal
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.recording.traced_texts import Piece, TracedText, tied
+from eagerjit.recording.traced_texts import Given, Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.containers import items_in_order, items_of
@@ -68,6 +68,8 @@ class Flattening:
             return TracedText, parts, tuple([self.flatten(p.number) for p in value.parts if type(p) is Piece])
         if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
             return self._of_numpy(value)
+        if kind is Given:
+            return ARGUMENT, value.path, ()
         if kind is slice:
             self.plain = False
             return kind, None, tuple([self.flatten(v) for v in (value.start, value.stop, value.step)])
@@ -213,6 +215,8 @@ def leaves_along(structure: Structure, value: Any) -> Iterator[Any]:
         yield value
         return
     kind, keys, children = structure
+    if kind in (AGAIN, ARGUMENT):
+        return
     parts: Iterable[Any] = ()
     if kind in (np.ndarray, TracedArray):
         parts = (value,)
@@ -225,7 +229,7 @@ def leaves_along(structure: Structure, value: Any) -> Iterator[Any]:
         parts = value
     elif isinstance(value, dict):
         parts = [*_records(value, keys[1] if kind is defaultdict else keys), *value.values()]
-    elif kind not in (AGAIN, ARGUMENT):
+    else:
         parts = [getattr(value, name) for name in keys]
     for child, part in zip(children, parts, strict=True):
         yield from leaves_along(child, part)

@@ -36,7 +36,7 @@ from eagerjit.recording.host_steps import HostSteps
 from eagerjit.recording.host_work import HostWork
 from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.initial_state import Beginning
-from eagerjit.recording.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
+from eagerjit.recording.leaves import arrays_among, has_texts, key_of, marks_of, places_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.reached import (
     check_leaks,
@@ -50,6 +50,7 @@ from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
+from eagerjit.recording.traced_texts import given_text
 from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import mode
 from eagerjit.runtime.interrupts import surely
@@ -266,7 +267,7 @@ class Recording:
         }
         compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
         freed = list(_freed(results[: len(unique)]))
-        n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
+        n_results, n_user, key = len(results), len(unique), key_of(call.leaves, has_texts(structure))
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape, whole = call.shape if commit else call.shape[2][0], bool(commit) or not call.plain
         slots, host = [s for s in tracer.slots.values() if type(s) is Slot], tracer.host.work()
@@ -340,10 +341,13 @@ class Recording:
         inputs: list[Any] = []
         tracer.records = frozenset(pytree.records_in(structure))
         marks = list(marks_of(structure))
+        places = list(places_of(structure)) if str in marks else []
         for mark, leaf in zip(marks, leaves, strict=False):
             if type(mark) is pytree.Again:
                 tracer.bindings.append(SameGuard(tracer.new_leaf(), int(mark)))
                 inputs.append(inputs[mark])
+            elif mark is str:
+                inputs.append(given_text(tracer, tracer.new_leaf(), leaf, places[len(inputs)]))
             elif type(mark) is related.ViewOf:
                 tracer.new_leaf()
                 inputs.append(None)

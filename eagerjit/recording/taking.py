@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from typing import Any
 
 from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, TEXTS, Attributes, Structure, keys_of
@@ -16,8 +17,8 @@ Take = Callable[[Any, Any], list[Any] | None]
 def taking(structure: Structure) -> Take | None:
     """What takes the leaves of calls of this structure.
 
-    None where it holds anything but tuples, lists, dictionaries and objects that are taken apart into their attributes,
-    of tensors and plain values, each object once.
+    None where it holds anything but tuples, lists, dictionaries and objects that are their attributes or fields, of
+    tensors and plain values, each object once.
     """
     if not _is_plain(structure):
         return None
@@ -27,15 +28,15 @@ def taking(structure: Structure) -> Take | None:
     lines: list[str] = []
 
     def visit(name: str, part: Structure) -> None:
-        if part == LEAF:
+        if type(part) is not tuple:
             leaves.append(name)
             return
         kind, keys, children = part
         parts = [f"v{next(numbers)}" for _ in children]
         known[f"kind_{name}"], known[f"keys_{name}"] = kind, keys
         items, wrong = name, f"len({name}) != {len(children)}"
-        if type(keys) is Attributes:
-            objects.append(name)
+        if type(keys) is Attributes or is_dataclass(kind):
+            objects.extend([name] if type(keys) is Attributes else ())
             items, wrong = f"vars({name}).values()", f"tuple(vars({name})) != keys_{name}"
         elif kind is dict:
             others = f"not TEXTS.issuperset(map(type, {name})) or tuple" if type(keys) is tuple else "keys_of"
@@ -59,10 +60,17 @@ def taking(structure: Structure) -> Take | None:
     return known["take"]  # type: ignore[no-any-return]
 
 
+def _holds_its_fields(kind: type, names: Any) -> bool:
+    """Whether instances of a dataclass hold their fields in dictionaries, and give what lies there."""
+    if not is_dataclass(kind) or not kind.__dictoffset__:
+        return False
+    return not any(hasattr(type(getattr(kind, name, None)), "__set__") for name in names)
+
+
 def _is_plain(structure: Structure) -> bool:
     if type(structure) is not tuple:
-        return bool(structure == LEAF) and type(structure) is str
+        return structure is str or (type(structure) is str and structure == LEAF)
     kind, keys, children = structure
-    plain = kind in SEQUENCES or kind is dict or type(keys) is Attributes
+    plain = kind in SEQUENCES or kind is dict or type(keys) is Attributes or _holds_its_fields(kind, keys)
     plain = plain or (issubclass(kind, tuple) and keys is not None)
     return plain and all(map(_is_plain, children))

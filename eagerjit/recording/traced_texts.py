@@ -9,14 +9,43 @@ from typing import Any, NamedTuple
 
 from eagerjit.compiler import sizes
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.runtime.program import Op
+from eagerjit.watching.slots import Path
 
 
 class Piece(NamedTuple):
-    """A number in a text, `write(number, specification)`; sizes or a list may stand for the number."""
+    """A number in a text, `write(number, specification)`; sizes, a list or a Given may stand for the number."""
 
     write: Callable[[Any, str], str]
     number: Any
     specification: str
+
+
+class Given:
+    """A text that is another one in other calls, and the place of theirs."""
+
+    __slots__ = ("_tie", "path", "text")
+
+    def __init__(self, text: str, path: Path, tie: Callable[[], None]):
+        self.text, self.path, self._tie = text, path, tie
+
+    def tied(self) -> str:
+        """The text of this call, to which the recording is tied."""
+        self._tie()
+        return self.text
+
+
+def given_text(tracer: Any, leaf: int, text: str, place: tuple[Any, ...]) -> TracedText:
+    """A text among the arguments as one of the call, tied to it as soon as code looks at it."""
+    tracer.guard_object(leaf, Op.TYPE_IS, str)
+    once = functools.cache(functools.partial(tracer.guard_object, leaf, Op.EQUAL, text))
+    made = TracedText((Piece(_as_it_is, Given(text, Path(place), once), ""),))
+    tracer.formatted.append(made)  # errors in what takes no such text may be those of the recording alone
+    return made
+
+
+def _as_it_is(text: str, specification: str) -> str:
+    return text
 
 
 class TracedText:
@@ -33,10 +62,11 @@ class TracedText:
         self.parts = tuple(parts)
 
     def __str__(self) -> str:
-        return written(self.parts, [plain(p.number) for p in self.parts if type(p) is Piece])
+        return written(self.parts, [tied(p.number) for p in self.parts if type(p) is Piece])
 
     def __bool__(self) -> bool:
-        return True
+        never_empty = (p if isinstance(p, str) else p.write is format for p in self.parts)
+        return any(never_empty) or str(self) != ""
 
     def __add__(self, other: Any) -> Any:
         return TracedText((*self.parts, *parts_of(other))) if isinstance(other, str) else NotImplemented
@@ -45,7 +75,7 @@ class TracedText:
         return TracedText((*parts_of(other), *self.parts)) if isinstance(other, str) else NotImplemented
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or not hasattr(str, name):
             raise AttributeError(f"'str' object has no attribute '{name}'")
         return getattr(str(self), name)
 
@@ -69,6 +99,8 @@ def at_present(value: Any) -> Any:
     if type(value) is TracedText:
         numbers = [at_present(p.number) for p in value.parts if type(p) is Piece]
         return None if None in numbers else written(value.parts, numbers)
+    if type(value) is Given:
+        return value.text
     if type(value) is SymbolicInt and sizes.active.assumptions is not None:
         return int(sizes.evaluate(value.expression, sizes.active.assumptions.hints))
     return value.value if type(value) is TracedFloat else None
@@ -76,6 +108,8 @@ def at_present(value: Any) -> Any:
 
 def tied(value: Any) -> Any:
     """A number or text of the trace as Python's own, which ties the trace to it; other values as they are."""
+    if type(value) is Given:
+        return value.tied()
     return str(value) if type(value) is TracedText else plain(value)
 
 

@@ -27,6 +27,8 @@ _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple
 
 def note_attribute(journal: Journal, owner: Any, name: str, use: tuple[tuple[str, ...], str] = ((), "read")) -> None:
     """An attribute of an object from outside is about to be read; `use` is what `chain_from` says of it."""
+    if type(owner) is TracedText:
+        return
     journal.note_read(owner, name)
     journal.objects_read[id(owner), name] = owner
     journal.uses.setdefault((id(owner), name), {})[use] = None

@@ -298,7 +298,7 @@ def _by_percent(number: Any, form: str) -> str:
 
 
 _KEEPING = frozenset("append appendleft insert write join format".split())
-_TAKING = (print, warnings.warn, isinstance, format, str, dict, list, tuple, SimpleNamespace)
+_TAKING = (print, warnings.warn, isinstance, type, callable, format, str, dict, list, tuple, SimpleNamespace)
 _TEXTUAL = (str, bytes, int, float, BaseException)
 
 
@@ -312,8 +312,8 @@ def keeps_texts(function: Any, args: tuple[Any, ...]) -> bool:
     inner = function.__func__ if isinstance(function, MethodType) else function
     if isinstance(inner, FunctionType):
         return not is_library(inner.__code__.co_filename)
-    if function is setattr:
-        return len(args) == 3 and type(args[1]) is not TracedText
+    if function is setattr or function is hasattr:
+        return len(args) == (3 if function is setattr else 2) and type(args[1]) is not TracedText
     in_c = isinstance(function, (BuiltinFunctionType, MethodDescriptorType))
     if any(function is known for known in _TAKING) or (in_c and name in _KEEPING):
         return True
