@@ -41,6 +41,9 @@ LANES = 32
 FLAGS = 4096
 """Flags that one program takes."""
 
+PIECE = 8192
+"""Elements, at least, of each piece of a long line that programs share."""
+
 FEW = 4096
 """Entries that are compared with each other at most; of more the order is found first."""
 
@@ -162,7 +165,8 @@ class Product:
 class Along:
     """out = op of x along lines of `extent` elements, `inner` apart; a task is a line.
 
-    "add" and "mul" combine all elements up to each, floats in double precision.
+    "add" and "mul" combine all elements up to each, floats in double precision. With `totals` programs share a line:
+    there is what each piece comes to, of PIECE elements or more. Without `out` those are computed.
     """
 
     out: str
@@ -170,8 +174,8 @@ class Along:
     op: str
     extent: int | str
     inner: int | str
-    count: int | str
     dtype: str
+    totals: str = ""
 
 
 @record(frozen=True)
@@ -371,8 +375,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
             case Sort(out, x, op, source, target, part, run, extent, inner, count, dtype):
                 lines.append(f"{indent}sort {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
                 lines.append(f"{indent}  runs of {run} from {source} in {part} to {target}")
-            case Along(out, x, op, extent, inner, count, dtype):
-                lines.append(f"{indent}along {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
+            case Along(out, x, op, extent, inner, dtype, totals):
+                lines.append(f"{indent}along {out} = {op} {x} {totals} : {dtype} extent {extent} inner {inner}")
             case Search(op, memory, sizes, dtype):
                 lines.append(f"{indent}search {op} {' '.join(memory)} : {dtype} {sizes}")
             case Weighted(out, weights, x, starts, places, columns, entries, dtype):

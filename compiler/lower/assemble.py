@@ -146,7 +146,7 @@ class Assembler(Placement):
         if node.op is sparse.weighted_rows:
             return [product_kernel(name, node, place)]
         if node.op.family == "routine":
-            return search_kernels(name, node, place) if node.op in SEARCHES else [along(name, node, place)]
+            return search_kernels(name, node, place) if node.op in SEARCHES else along(name, node, place)
         if not node.dtype.is_floating_point or node.op.family != "linear":
             return [None]
         return [product(name, node, place) if node.op is linear.matmul else convolution(name, node, place)]

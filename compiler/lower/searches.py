@@ -8,18 +8,12 @@ from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.build import Built, whole
 from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
+from eagerjit.compiler.lower.pieces import lines_of
 from eagerjit.compiler.ops import searches
 from eagerjit.runtime.native.search import CHUNK, DOUBLES, INTEGERS, ORDERED_INTEGERS, SINGLES, TOGETHER
 
 SEARCHES = (searches.search, searches.running, searches.recurrence, searches.positions)
 KINDS = {"i64": INTEGERS, "f64": DOUBLES, "f32": SINGLES}
-
-
-def _lines(node: Node) -> tuple[sizes.Expr, sizes.Expr, sizes.Expr]:
-    """How long the lines along a node's dimension are, how far apart their elements, and how many they are."""
-    shape, dim = node.inputs[0].type.shape, node.attributes["dim"]
-    inner = sizes.product(shape[dim + 1 :])
-    return shape[dim], inner, sizes.mul(sizes.product(shape[:dim]), inner)
 
 
 def _groups(count: sizes.Expr, size: int) -> sizes.Expr:
@@ -37,7 +31,7 @@ def search_call(node: Node) -> RoutineCall:
         return RoutineCall("routine search", words, _groups(total, CHUNK), 0)
     if node.op is searches.positions:
         return RoutineCall("routine positions", (node.inputs[0].type.numel, node.type.numel), 1, 0)
-    n, inner, lines = _lines(node)
+    n, inner, lines = lines_of(node)
     if node.op is searches.recurrence:
         return RoutineCall("routine recurrence", (n, inner, lines), _groups(lines, TOGETHER), 0)
     words = (n, inner, lines, kind, int(node.attributes["largest"]))
@@ -64,7 +58,7 @@ def search_kernels(name: str, node: Node, out: Argument) -> list[Built]:
         found = node.inputs[0].type.shape[-1], node.inputs[1].type.shape[-1]
     else:
         op = node.op.name + {True: " max", False: " min", None: ""}[node.attributes.get("largest")]
-        extent, inner, tasks = _lines(node)
+        extent, inner, tasks = lines_of(node)
         found = (extent, inner)
     return [_kernel(name, node, op, [out, *inputs], dtypes, found, tasks)]
 

@@ -1,4 +1,7 @@
-"""Scans along a dimension in Triton: a line in steps, the sum of what came before carried along."""
+"""Scans along a dimension in Triton: a line in steps, the sum of what came before carried along.
+
+Of a long line that programs share, one kernel adds up all pieces but the last, the next one adds those before its own.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,19 @@ from functools import cached_property
 
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, Shape, known
+from eagerjit.compiler.codegen.triton.lines import Lines
+from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.names import Name
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import INT32, TASKS, Launch, StatementKernel, TritonSource, multiples
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
-from eagerjit.compiler.loops import Along, Kernel
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.loops import PIECE, Along, Kernel
 
 CONSTANTS = ("TASKS", "LANES", "WIDE")
+
+
+def _lines(s: Along) -> Lines:
+    return Lines(s.extent, s.inner, bool(s.totals), not s.out)
 
 
 class AlongText(KernelText):
@@ -22,35 +30,73 @@ class AlongText(KernelText):
 
     def __init__(self, kernel: Kernel, statement: Along):
         super().__init__(kernel, Shape(True, "loop"))
-        self.statement = statement
+        self.statement, self.along = statement, _lines(statement)
+        self.kind = "f64" if statement.dtype in FLOATS else "i64"
+        self.combine, self.start = f"{statement.op}_{self.kind}", int(statement.op == "mul")
 
     def body(self) -> list[str]:
         """The kernel's lines without its head."""
+        op = self.statement.op
+        both = self.operation(op, [Name("x", self.kind), Name("y", self.kind)], self.kind)
+        self.functions[self.combine] = Function(
+            self.combine, f"@triton.jit\ndef {self.combine}(x, y):\n    return {both}\n"
+        )
         self.emit("line = tl.program_id(0)")
         self.emit("if WIDE:")
         self.emit("    line = line.to(tl.int64)")
-        for line in self._scan():
+        for line in [*self.along.head(), *(self._scan() if self.statement.out else self._total())]:
             self.emit(line)
         return self.lines
 
-    def _scan(self) -> list[str]:
+    def _started(self, columns: str) -> str:
+        return f"tl.full((TASKS, {columns}), {self.start}, {self._type})"
+
+    @property
+    def _type(self) -> str:
+        return f"tl.{'float' if self.kind == 'f64' else 'int'}64"
+
+    def _steps(self) -> list[str]:
+        """The start of a loop over steps, with their elements."""
         s = self.statement
-        kind = "f64" if s.dtype in FLOATS else "i64"
-        type_ = f"tl.{'float' if kind == 'f64' else 'int'}64"
-        combine, start = f"{s.op}_{kind}", (0 if s.op == "add" else 1)
-        both = self.operation(s.op, [Name("x", kind), Name("y", kind)], kind)
-        self.functions[combine] = Function(combine, f"@triton.jit\ndef {combine}(x, y):\n    return {both}\n")
+        place = f"{s.x} + (start + i * {s.inner})"
         return [
-            "line = line * TASKS + tl.arange(0, TASKS)[:, None]",
-            f"start = line // {s.inner} * ({s.extent} * {s.inner}) + line % {s.inner}",
-            f"total = tl.full((TASKS, 1), {start}, {type_})",
-            f"for first in range(0, {s.extent}, LANES):",
+            self.along.steps(),
             "    i = first + tl.arange(0, LANES)[None, :]",
-            f"    inside = (line < tasks) & (i < {s.extent})",
-            f"    x = tl.load({s.x} + (start + i * {s.inner}), mask=inside, other={start}).to({type_})",
+            f"    inside = (line < {self.along.count}) & (i < {s.extent})",
+            f"    x = tl.load({place}, mask=inside, other={self.start}).to({self._type})",
+        ]
+
+    def _scan(self) -> list[str]:
+        s, combine = self.statement, self.combine
+        return [
+            f"total = {self._started('1')}",
+            *(self._before() if s.totals else []),
+            *self._steps(),
             f"    y = {combine}(total, tl.associative_scan(x, 1, {combine}))",
             f"    tl.store({s.out} + (start + i * {s.inner}), y, mask=inside)",
             f"    total = {combine}(total, tl.reduce(x, 1, {combine}, keep_dims=True))",
+        ]
+
+    def _before(self) -> list[str]:
+        """What all pieces before this one come to."""
+        s, combine = self.statement, self.combine
+        return [
+            "for first in range(0, piece, LANES):",
+            "    other = first + tl.arange(0, LANES)[None, :]",
+            "    among = (line < tasks) & (other < piece)",
+            f"    x = tl.load({s.totals} + (other * tasks + line), mask=among, other={self.start})",
+            f"    total = {combine}(total, tl.reduce(x, 1, {combine}, keep_dims=True))",
+        ]
+
+    def _total(self) -> list[str]:
+        """What a piece comes to, lane by lane before lanes are combined."""
+        s, combine = self.statement, self.combine
+        return [
+            f"total = {self._started('LANES')}",
+            *self._steps(),
+            f"    total = {combine}(total, x)",
+            f"total = tl.reduce(total, 1, {combine}, keep_dims=True)",
+            f"tl.store({s.totals} + (piece * lines + line), total, mask=line < lines)",
         ]
 
 
@@ -63,11 +109,10 @@ class AlongKernel(StatementKernel[Along]):
         return (self.file(AlongText(self.kernel, self.statement), CONSTANTS, (TASKS,)),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
-        """The file and grid for so many lines of these sizes."""
+        """The file and grid for so many lines of these sizes; of totals there are more tasks, if a line is long."""
         extent, inner = known(self.statement.extent, sizes), known(self.statement.inner, sizes)
-        lanes = min(power_of_two(extent), STEP)
-        constants = {"LANES": lanes, "WIDE": int((tasks + inner) * extent >= INT32)}
+        lines = tasks if self.statement.out else tasks // max(extent // PIECE, 1)
+        constants, programs = _lines(self.statement).programs(lines, extent, inner)
+        constants["WIDE"] = int((lines + inner) * extent >= INT32)
         source = self.sources[0]
-        aligned = multiples(source, tasks, sizes)
-        constants["TASKS"] = rows = min(power_of_two(tasks), max(TILE // lanes, 1))
-        return Launch(source, constants, 4, max(-(-tasks // rows), 1), aligned)
+        return Launch(source, constants, 4, programs, multiples(source, tasks, sizes))
