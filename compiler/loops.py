@@ -183,7 +183,8 @@ class Search:
     """A search (`ops/searches.py`) as all of a kernel: `memory` is its result, then its inputs.
 
     "search", "search right"         sizes: elements and values per row; a task is a value
-    "running max", "running min", "recurrence"   sizes: elements per line, how far apart; a task is a line
+    "running max", "running min", "recurrence"   sizes: elements per line, how far apart; a task is a line. More memory,
+        if there is any, has what pieces come to; "ahead" behind these: that is the result (as of `Along`)
     "count flags"                    sizes: flags; a task counts those of FLAGS that hold
     "positions"                      sizes: flags, and how many hold; a task is FLAGS of them, and reads those counts
     """
@@ -268,10 +269,7 @@ class Attention:
 
 @record(frozen=True)
 class Several:
-    """A kernel on `count` lots of arguments: parameters named in `different` have a number behind their name.
-
-    `tasks_0` and so on say how many tasks each has.
-    """
+    """A kernel on `count` lots of arguments: those named in `different`, and their tasks, are numbered (`tasks_0`)."""
 
     kernel: Kernel
     different: tuple[str, ...]

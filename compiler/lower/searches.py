@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.build import Built, whole
 from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
-from eagerjit.compiler.lower.pieces import lines_of
+from eagerjit.compiler.lower.pieces import lines_of, totals_of
 from eagerjit.compiler.ops import searches
 from eagerjit.runtime.native.search import CHUNK, DOUBLES, INTEGERS, ORDERED_INTEGERS, SINGLES, TOGETHER
 
@@ -52,15 +54,25 @@ def search_kernels(name: str, node: Node, out: Argument) -> list[Built]:
         memory = (node.dtype.short, dtype, "i64")
         second = _kernel(f"{name}.places", node, "positions", [out, *inputs, counts], memory, found, blocks)
         return [first, second]
-    dtypes = (node.dtype.short, *(i.dtype.short for i in node.inputs))
-    if node.op is searches.search:
-        op, tasks = "search" + " right" * node.attributes["right"], node.type.numel
-        found = node.inputs[0].type.shape[-1], node.inputs[1].type.shape[-1]
-    else:
-        op = node.op.name + {True: " max", False: " min", None: ""}[node.attributes.get("largest")]
-        extent, inner, tasks = lines_of(node)
-        found = (extent, inner)
-    return [_kernel(name, node, op, [out, *inputs], dtypes, found, tasks)]
+    if node.op is not searches.search:
+        return _along(name, node, out, inputs)
+    op, rows = "search" + " right" * node.attributes["right"], [i.type.shape[-1] for i in node.inputs]
+    return [_kernel(name, node, op, [out, *inputs], (node.dtype.short, dtype, dtype), rows, node.type.numel)]
+
+
+def _along(name: str, node: Node, out: Argument, inputs: list[Argument]) -> list[Built]:
+    """The kernels of what goes along lines."""
+    op = node.op.name + {True: " max", False: " min", None: ""}[node.attributes.get("largest")]
+    dtype, dtypes = node.dtype.short, tuple([i.dtype.short for i in node.inputs])
+    *found, lines = lines_of(node)
+    count = totals_of(found[0], lines)
+    if count == 0:
+        return [_kernel(name, node, op, [out, *inputs], (dtype, *dtypes), found, lines)]
+    totals = [Temporary(f"{name}.totals{i}", dtype) for i in range(len(inputs))]
+    wide = (dtype,) * len(totals)
+    first = _kernel(f"{name}.totals", node, f"{op} ahead", [*totals, *inputs], (*wide, *dtypes), found, count)
+    first.temporaries = dict.fromkeys(totals, count)
+    return [first, _kernel(name, node, op, [out, *inputs, *totals], (dtype, *dtypes, *wide), found, lines)]
 
 
 def _kernel(
@@ -69,7 +81,7 @@ def _kernel(
     op: str,
     memory: list[Argument],
     dtypes: tuple[str, ...],
-    found: tuple[sizes.Expr, ...],
+    found: Sequence[sizes.Expr],
     tasks: sizes.Expr,
 ) -> Built:
     """One kernel: its result comes first in memory."""

@@ -17,7 +17,8 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
                             elementwise on parts of the tile (`product.py`)
 - convolutions              products whose factors are gathered, for the output and both gradients (`convolution.py`)
 - attention                 a block of rows, or of keys, per program; the others in steps (`attention.py`)
-- scans                     lines in steps with a carried sum (`along.py`); programs share few long ones (`lines.py`)
+- scans                     lines in steps with what is carried along (`along.py`, `running.py`); programs share few
+                            long ones (`lines.py`)
 - orders                    places counted within runs, then runs merged by bisection (`sorting.py`)
 - sparse products           some rows and columns per program, some entries of every row at a time (`weighted.py`)
 - small matrices            one per program, in registers (`matrices.py`)

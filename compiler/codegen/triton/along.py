@@ -16,7 +16,7 @@ from eagerjit.compiler.codegen.triton.names import Name
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import INT32, TASKS, Launch, StatementKernel, TritonSource, multiples
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
-from eagerjit.compiler.loops import PIECE, Along, Kernel
+from eagerjit.compiler.loops import Along, Kernel
 
 CONSTANTS = ("TASKS", "LANES", "WIDE")
 
@@ -111,8 +111,9 @@ class AlongKernel(StatementKernel[Along]):
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many lines of these sizes; of totals there are more tasks, if a line is long."""
         extent, inner = known(self.statement.extent, sizes), known(self.statement.inner, sizes)
-        lines = tasks if self.statement.out else tasks // max(extent // PIECE, 1)
-        constants, programs = _lines(self.statement).programs(lines, extent, inner)
+        along = _lines(self.statement)
+        lines = along.lines(tasks, extent)
+        constants, programs = along.programs(lines, extent, inner)
         constants["WIDE"] = int((lines + inner) * extent >= INT32)
         source = self.sources[0]
         return Launch(source, constants, 4, programs, multiples(source, tasks, sizes))

@@ -21,6 +21,10 @@ class Lines:
         self.extent, self.inner, self.shared, self.ahead = extent, inner, shared, ahead
         self.count = "lines" if ahead else "tasks"
 
+    def lines(self, tasks: int, extent: int) -> int:
+        """How many lines there are: a task is a line, or a piece ahead if a line is so long."""
+        return tasks // max(extent // PIECE, 1) if self.ahead else tasks
+
     def head(self) -> list[str]:
         """Which lines these are, where they start, and which piece of them it is: from `begin` to `end`."""
         start = f"start = line // {self.inner} * ({self.extent} * {self.inner}) + line % {self.inner}"
