@@ -11,12 +11,12 @@ from eagerjit.calling.public import public
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
-from eagerjit.recording.numbers import SymbolicInt, python_number
+from eagerjit.recording.numbers import python_number
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults
 from eagerjit.tensors.creation import finish
-from eagerjit.tensors.fitting import whole
+from eagerjit.tensors.fitting import whole_or_traced
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.mistakes import explained_functions, planned_public
 from eagerjit.tensors.tensor import Tensor
@@ -25,11 +25,6 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
-
-
-def _count(n: Any) -> Any:
-    """A number of points; sizes of the recorded call stay symbols."""
-    return n if isinstance(n, SymbolicInt) else whole(n)
 
 
 def _scale(norm: str | None, count: Any, forward: bool) -> float:
@@ -137,7 +132,7 @@ def _back_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     given = s[-1] if isinstance(s, (tuple, list)) else s
-    last = 2 * (x.shape[dims[-1]] - 1) if given in (None, -1) else _count(given)
+    last = 2 * (x.shape[dims[-1]] - 1) if given in (None, -1) else whole_or_traced(given)
     if last < 1:
         raise RuntimeError(f"Invalid number of data points ({last}) specified")
     if sizes is not None:
@@ -210,14 +205,14 @@ def _frequencies(length: Any, negative_from: Any, n: Any, d: Any, dtype: Any, re
 @makes
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of a spectrum of n values of a signal sampled at distances d."""
-    n = _count(n)
+    n = whole_or_traced(n)
     return _frequencies(n, (n + 1) // 2, n, d, dtype, requires_grad)
 
 
 @makes
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of half a spectrum of a real signal of n values sampled at distances d."""
-    n = _count(n)
+    n = whole_or_traced(n)
     return _frequencies(n // 2 + 1, n // 2 + 1, n, d, dtype, requires_grad)
 
 

@@ -16,8 +16,8 @@ from eagerjit.ops.strided import as_strided
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors import from_data
-from eagerjit.tensors.creation import constant_array, empty, finish, full
-from eagerjit.tensors.fitting import whole
+from eagerjit.tensors.creation import arange, constant_array, empty, finish, full, ones
+from eagerjit.tensors.fitting import whole_or_traced
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -115,13 +115,13 @@ def fill(input: Tensor, value: Any) -> Tensor:
 # -- windows ----------------------------------------------------------------------------------------------------------
 
 
-def _window(name: str, shape: Callable[..., np.ndarray], doc: str) -> Callable[..., Tensor]:
+def _window(name: str, shape: Callable[..., Tensor], doc: str) -> Callable[..., Tensor]:
     def window(
         window_length: int, periodic: bool = True, *options: Any, dtype: Any = None, device: Any = None,
         requires_grad: bool = False, **named: Any,
     ) -> Tensor:  # fmt: skip
         check_device(device)
-        window_length = whole(window_length)
+        window_length = whole_or_traced(window_length)
         if window_length < 0:
             raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
         dtype = dtype or Defaults.dtype
@@ -130,29 +130,27 @@ def _window(name: str, shape: Callable[..., np.ndarray], doc: str) -> Callable[.
         if unknown := named.keys() - set(inspect.signature(shape).parameters):
             raise TypeError(f"{name}_window() got an unexpected keyword argument '{min(unknown)}'")
         if window_length < 2:
-            array = np.ones(window_length)
-        else:
-            places = np.arange(window_length) / (window_length if periodic else window_length - 1)
-            array = shape(places, *options, **named)
-        return finish(constant_array(array.astype(dtype.numpy)), requires_grad)
+            return ones(window_length, dtype=dtype, requires_grad=requires_grad)
+        places = arange(window_length, dtype=dtypes.float64) / (window_length if periodic else window_length - 1)
+        return finish(shape(places, *options, **named).to(dtype), requires_grad)
 
     window.__name__ = window.__qualname__ = f"{name}_window"
     window.__doc__ = f"{doc}, of this length; `periodic` leaves out the last point, which would repeat the first."
     return makes(window)
 
 
-def _hamming(x: np.ndarray, alpha: float = 0.54, beta: float = 0.46) -> np.ndarray:
-    return alpha - beta * np.cos(2 * np.pi * x)
+def _hamming(x: Tensor, alpha: float = 0.54, beta: float = 0.46) -> Tensor:
+    return alpha - beta * (2 * math.pi * x).cos()
 
 
-def _kaiser(x: np.ndarray, beta: float = 12.0) -> np.ndarray:
-    return np.i0(beta * np.sqrt(np.maximum(1 - (2 * x - 1) ** 2, 0))) / np.i0(beta)
+def _kaiser(x: Tensor, beta: float = 12.0) -> Tensor:
+    return (beta * (1 - (2 * x - 1) ** 2).clamp(min=0).sqrt()).i0() / full((), beta, dtype=dtypes.float64).i0()
 
 
-hann_window = _window("hann", lambda x: 0.5 - 0.5 * np.cos(2 * np.pi * x), "Hann's window")
+hann_window = _window("hann", lambda x: 0.5 - 0.5 * (2 * math.pi * x).cos(), "Hann's window")
 hamming_window = _window("hamming", _hamming, "Hamming's window")
-bartlett_window = _window("bartlett", lambda x: 1 - np.abs(2 * x - 1), "Bartlett's window, a triangle")
+bartlett_window = _window("bartlett", lambda x: 1 - (2 * x - 1).abs(), "Bartlett's window, a triangle")
 blackman_window = _window(
-    "blackman", lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x), "Blackman's window"
+    "blackman", lambda x: 0.42 - 0.5 * (2 * math.pi * x).cos() + 0.08 * (4 * math.pi * x).cos(), "Blackman's window"
 )
 kaiser_window = _window("kaiser", _kaiser, "Kaiser's window")

@@ -7,12 +7,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
-from eagerjit.tensors.creation import constant_array, finish
-from eagerjit.tensors.fitting import whole
+from eagerjit.tensors.creation import arange, finish, full, ones
+from eagerjit.tensors.fitting import whole_or_traced
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.tensor import Tensor
 
@@ -26,25 +24,24 @@ makes_window = functools.partial(makes, refusal=ValueError)
 
 
 def _made(
-    name: str, points: int, sym: bool, rule: Callable[[np.ndarray, int], np.ndarray], dtype: Any, requires_grad: bool
+    name: str, points: int, sym: bool, rule: Callable[[Tensor, int], Tensor], dtype: Any, requires_grad: bool
 ) -> Tensor:
-    """The window with `rule` (positions 0 to n - 1, n) as its values."""
-    dtype, points = dtype or Defaults.dtype, whole(points)
+    """The window with `rule` (positions, n) as its values, the first `points` of n."""
+    dtype, points = dtype or Defaults.dtype, whole_or_traced(points)
     if points < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={points}")
     if dtype not in (dtypes.float32, dtypes.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
     if points < 2:
-        values = np.ones(points)
-    else:
-        n = points if sym else points + 1
-        values = rule(np.arange(n, dtype=np.float64), n)[:points]
-    return finish(constant_array(values.astype(dtype.numpy)), requires_grad)
+        return ones(points, dtype=dtype, requires_grad=requires_grad)
+    values = rule(arange(points, dtype=dtypes.float64), points if sym else points + 1)
+    return finish(values.to(dtype), requires_grad)
 
 
-def _cosines(weights: Sequence[float]) -> Callable[[np.ndarray, int], np.ndarray]:
-    def rule(k: np.ndarray, n: int) -> np.ndarray:
-        return sum((-1) ** i * a * np.cos(2 * math.pi * i * k / (n - 1)) for i, a in enumerate(weights))
+def _cosines(weights: Sequence[float]) -> Callable[[Tensor, int], Tensor]:
+    def rule(k: Tensor, n: int) -> Tensor:
+        waves = [(-1) ** i * a * (2 * math.pi * i * k / (n - 1)).cos() for i, a in enumerate(weights)]
+        return sum(waves[1:], waves[0])
 
     return rule
 
@@ -92,13 +89,13 @@ def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Bartlett's window, a triangle."""
-    return _made("bartlett", M, sym, lambda k, n: 1 - np.abs(2 * k / (n - 1) - 1), dtype, requires_grad)
+    return _made("bartlett", M, sym, lambda k, n: 1 - (2 * k / (n - 1) - 1).abs(), dtype, requires_grad)
 
 
 @makes_window
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Half a wave of a sine, sampled in the middle of M intervals."""
-    return _made("cosine", M, sym, lambda k, n: np.sin(math.pi * (k + 0.5) / n), dtype, requires_grad)
+    return _made("cosine", M, sym, lambda k, n: (math.pi * (k + 0.5) / n).sin(), dtype, requires_grad)
 
 
 @makes_window
@@ -112,8 +109,8 @@ def exponential(
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
 
-    def rule(k: np.ndarray, n: int) -> np.ndarray:
-        return np.exp(-np.abs(k - ((n - 1) / 2 if center is None else center)) / tau)
+    def rule(k: Tensor, n: int) -> Tensor:
+        return (-(k - ((n - 1) / 2 if center is None else center)).abs() / tau).exp()
 
     return _made("exponential", M, sym, rule, dtype, requires_grad)
 
@@ -126,8 +123,8 @@ def gaussian(
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
 
-    def rule(k: np.ndarray, n: int) -> np.ndarray:
-        return np.exp(-(((k - (n - 1) / 2) / std) ** 2) / 2)
+    def rule(k: Tensor, n: int) -> Tensor:
+        return (-(((k - (n - 1) / 2) / std) ** 2) / 2).exp()
 
     return _made("gaussian", M, sym, rule, dtype, requires_grad)
 
@@ -140,7 +137,8 @@ def kaiser(
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
 
-    def rule(k: np.ndarray, n: int) -> np.ndarray:
-        return np.i0(beta * np.sqrt(np.maximum(1 - (2 * k / (n - 1) - 1) ** 2, 0))) / np.i0(beta)
+    def rule(k: Tensor, n: int) -> Tensor:
+        inside = (1 - (2 * k / (n - 1) - 1) ** 2).clamp(min=0).sqrt()
+        return (beta * inside).i0() / full((), beta, dtype=dtypes.float64).i0()
 
     return _made("kaiser", M, sym, rule, dtype, requires_grad)

@@ -19,7 +19,7 @@ from eagerjit.runtime.making import ARANGE, EMPTY, EYE, FULL, LIKE, LINSPACE, ON
 from eagerjit.runtime.memory import fresh
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.elements import to_array
-from eagerjit.tensors.fitting import HALVES, check_fit, fitted, whole
+from eagerjit.tensors.fitting import HALVES, check_fit, fitted, whole, whole_or_traced
 from eagerjit.tensors.from_data import as_tensor, constant_array, finish, from_numpy, tensor
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.placement import device_filled
@@ -284,7 +284,7 @@ def linspace(
     start, end = _ends("linspace", start, end, dtype)
     if isinstance(start, complex) or isinstance(end, complex):
         return finish(_complex_linspace(complex(start), complex(end), steps, dtype), requires_grad)
-    steps = steps if isinstance(steps, SymbolicInt) else whole(steps)
+    steps = whole_or_traced(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if steps < 2:

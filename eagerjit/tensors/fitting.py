@@ -43,6 +43,11 @@ def whole(value: Any) -> int:
     return number
 
 
+def whole_or_traced(value: Any) -> Any:
+    """The same; an integer of a call being recorded stays what it is."""
+    return value if isinstance(value, SymbolicInt) else whole(value)
+
+
 def wholes(values: Sequence[Any]) -> tuple[int, ...]:
     """The same of several. Raises TypeError for all that is no integer of 64 bits, as PyTorch does."""
     for position, value in enumerate(values):

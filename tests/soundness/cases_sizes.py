@@ -447,12 +447,26 @@ def counts_expanded_and_flattened(jit):
         yield g(torch.rand(n))
 
 
-@case
+@case(versions=1)
 def windows_of_sizes(jit):
     @jit
     def f(x):
         n = x.shape[0]
         return x * torch.hann_window(n), torch.kaiser_window(n), torch.signal.windows.cosine(n)
 
-    for n in (2, 3, 5, 3):
+    for n in (2, 3, 5, 3, 40):
         yield f(torch.rand(n))
+
+
+@case(versions=4)
+def windows_of_numbers(jit):
+    @jit
+    def f(n, beta):
+        made = torch.hamming_window(n, periodic=False), torch.bartlett_window(n), torch.blackman_window(n)
+        windows = torch.signal.windows
+        return *made, torch.kaiser_window(n, beta=beta), windows.gaussian(n, std=beta), windows.nuttall(n, sym=False)
+
+    for n, beta in ((0, 2.0), (1, 2.0), (2, 3.0), (9, 0.5), (64, 12.0)):
+        yield f(n, beta)
+    for n in (-1, 2.5):
+        attempt(f, n, 1.0)
