@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.compiler.ir import Node
 from eagerjit.guards.epochs import Table
+from eagerjit.optim.groups import Group
+from eagerjit.recording.arrays import TracedNumber
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.state import state as thread
 from eagerjit.state import untraced
@@ -16,7 +19,6 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import Renewed, TraceBreak, user_line
 
 if TYPE_CHECKING:
-    from eagerjit.optim.groups import Group
     from eagerjit.optim.optimizer import Optimizer
 
 
@@ -30,10 +32,23 @@ def begin(optimizer: Optimizer, group: Group, fresh: list[Tensor], leaving: dict
         return _make(optimizer, group, fresh, leaving)
     if any(type(p._data) is Node for p in fresh):
         raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
+    options = Group({key: _of_this_call(value) for key, value in group.items()})
     with untraced():
-        tracer.journal.made_outside(partial(_make, optimizer, group, fresh, leaving))
+        tracer.journal.made_outside(partial(_make, optimizer, options, fresh, leaving))
     if any(id(step) in tracer.written for step in leaving.values()):  # by a step for all, when each had its own count
         raise Renewed("an optimizer's count of steps is divided after the call has taken a step", user_line())
+
+
+def _of_this_call(option: Any) -> Any:
+    """An option with its numbers as they are in the call being recorded: states are made for that call alone."""
+    if type(option) is tuple:
+        return tuple(map(_of_this_call, option))
+    option = option.number if type(option) is TracedNumber else option
+    if type(option) is SymbolicInt:
+        return option._known()
+    if type(option) is TracedFloat:
+        return option._value() if option.value is None else option.value
+    return option
 
 
 @no_grad()

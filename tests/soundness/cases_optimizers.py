@@ -56,6 +56,59 @@ def momentum_that_becomes_zero(jit):
     yield optimizer.state_dict()
 
 
+def _steps_at_given_rates(jit, make, **options):
+    """Steps whose options are arguments, and set before the first step makes the states."""
+    model = network()
+    optimizer = make(model.parameters())
+
+    @jit
+    def step(x, lr, **options):
+        for group in optimizer.param_groups:
+            group.update(lr=lr, **options)
+        optimizer.zero_grad()
+        (model(x) ** 2).mean().backward()
+        optimizer.step()
+
+    for lr in (0.1, 0.05, 0.025, 1):
+        step(torch.ones(2, 3), lr, **options)
+        yield list(model.parameters()), optimizer.state_dict()
+    optimizer.state.clear()
+    step(torch.ones(2, 3), 0.75, **options)
+    yield optimizer.state_dict()
+
+
+@case(versions=3)
+def rates_given_before_the_first_step_of_rprop(jit):
+    yield from _steps_at_given_rates(jit, optim.Rprop)
+
+
+@case(versions=3)
+def rates_given_before_the_first_step_of_asgd(jit):
+    yield from _steps_at_given_rates(jit, optim.ASGD)
+
+
+@case(versions=4)
+def momentum_given_before_the_first_step(jit):
+    yield from _steps_at_given_rates(jit, lambda p: optim.SGD(p, 0.5), momentum=0.9)
+
+
+@case(versions=3)
+def rates_of_tensors_before_the_first_step(jit):
+    model = network()
+    optimizer = optim.Rprop(model.parameters())
+
+    @jit
+    def step(x):
+        optimizer.param_groups[0]["lr"] = x.sum().item()
+        optimizer.zero_grad()
+        (model(x) ** 2).mean().backward()
+        optimizer.step()
+
+    for scale in (0.125, 0.25, 0.5):
+        step(torch.ones(2, 3) * scale)
+        yield list(model.parameters()), optimizer.state_dict()
+
+
 @case(versions=2)
 def adam_with_amsgrad(jit):
     yield from steps(jit, lambda p: optim.Adam(p, 0.1, amsgrad=True))
