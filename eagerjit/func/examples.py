@@ -16,6 +16,7 @@ from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.func.mapped import Mapped
 from eagerjit.func.taped import TapedTracer
 from eagerjit.recording.numbers import TracedFloat
+from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Tensor
@@ -288,12 +289,14 @@ class Examples(TapedTracer):
                 return self.outer.ask(self.outer.value(value), reason, known)
             return host_array(value._data).reshape(()).item()
 
-    def python_call(self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None) -> Node:
-        """Record a call of a Python function of floats that all examples share, where it is one for all of them."""
+    def python_call(
+        self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None, dtype: Any = dtypes.float64
+    ) -> Node:
+        """Record a call of a Python function of numbers that all examples share, where it is one for all of them."""
         if self.outer is None:
-            return super().python_call(function, arguments, known)
+            return super().python_call(function, arguments, known, dtype)
         with self.suspended():
-            node = self.outer.python_call(function, [self._shared(x) for x in arguments], known)
+            node = self.outer.python_call(function, [self._shared(x) for x in arguments], known, dtype)
         return self.lift(node)
 
     def _shared(self, number: Any) -> Any:
@@ -306,14 +309,14 @@ class Examples(TapedTracer):
             raise TraceBreak("a Python function was called", user_line())
         return TracedFloat(self.outer.value(value), number.value)
 
-    def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
+    def measure(self, node: Node, reason: str, negative: bool = False, known: int | None = None) -> Any:
         """The int that a 0-d node has, if all examples have the same one."""
         with self.suspended():
             ((value, has_batch),) = self.computed([self.wrap(node)])
             if has_batch:
                 raise TraceBreak(reason, user_line())
             if self.outer is not None:
-                return self.outer.measure(self.outer.value(value), reason, negative)
+                return self.outer.measure(self.outer.value(value), reason, negative, known)
             return int(host_array(value._data).reshape(()))
 
 

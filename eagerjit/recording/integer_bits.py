@@ -1,7 +1,7 @@
 """Bits of the call's integers, by the operators that sizes have: Python's integers have endless ones, in both signs.
 
 A shift by a known number of bits is a product or a quotient, and what a known mask leaves is what a division does, if
-the mask's bits are neighbours. All else needs this call's number.
+the mask's bits are neighbours. All else Python calculates.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from typing import Any
+
+from eagerjit.recording.python_integers import python_integer, vary
 
 _WIDTH = 64
 
@@ -40,15 +42,28 @@ def _one(number: Any, mask: int) -> Any:
     return None if both is None else number + mask - 2 * both
 
 
+def _bit_length(number: int) -> int:
+    return number.bit_length()
+
+
 def _operator(function: Callable[..., Any], rule: Callable[[Any, int], Any], exchanged: bool) -> tuple[Any, Any]:
     """An operator, with what it is of a number of the call and a known one, and the reflected one."""
 
     def forward(self: Any, other: Any) -> Any:
-        found = rule(self, int(other)) if type(other) in (bool, int) else None
-        return function(self._value(), other) if found is None else found
+        other = int(other) if type(other) is bool else other
+        if type(other) is type(self):
+            return python_integer(function, self, other)
+        if type(other) is not int:
+            return function(self._value(), other)
+        found = rule(self, other)
+        return python_integer(function, self, other) if found is None else found
 
     def reflected(self: Any, other: Any) -> Any:
-        return forward(self, other) if exchanged else function(other, self._value())
+        if exchanged:
+            return forward(self, other)
+        if type(other) in (bool, int):
+            return python_integer(function, int(other), self)
+        return function(other, self._value())
 
     return forward, reflected
 
@@ -72,6 +87,8 @@ class IntegerBits:
 
     def bit_length(self) -> int:
         """The same for all integers between two powers of two."""
+        if vary(self):
+            return python_integer(_bit_length, self)
         length = self._known().bit_length()
         magnitude: Any = abs(self)  # type: ignore[arg-type]
         least = 2**length // 2

@@ -13,17 +13,18 @@ _SIZE, _ELEMENTS = 2**31, 2**40
 
 def equal(a: sizes.Expr, b: sizes.Expr) -> bool:
     """Whether integers are equal: as a number of a call, which has 64 bits, and one of more bits never are."""
-    return not _is_wide(b) and sizes.equal(a, b)
+    return not is_wide(b) and sizes.equal(a, b)
 
 
 def less(a: sizes.Expr, b: sizes.Expr) -> bool:
     """Whether an integer is less than another, where one may have more bits than numbers of a call have."""
-    if _is_wide(a) or _is_wide(b):
-        return a < 0 if _is_wide(a) else b > 0  # type: ignore[operator]
+    if is_wide(a) or is_wide(b):
+        return a < 0 if is_wide(a) else b > 0  # type: ignore[operator]
     return sizes.less(a, b)
 
 
-def _is_wide(value: sizes.Expr) -> bool:
+def is_wide(value: object) -> bool:
+    """Whether this is a known int of more than 64 bits."""
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 

@@ -17,6 +17,7 @@ from eagerjit.recording.integer_bits import IntegerBits
 from eagerjit.recording.integer_range import checked_division, equal, in_range, less, subtract
 from eagerjit.recording.numpy_protocol import NumberForNumPy
 from eagerjit.recording.other_numbers import compares_itself, is_foreign, rounding
+from eagerjit.recording.python_integers import python_integer
 from eagerjit.state import state
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ class SymbolicInt(IntegerBits, NumberForNumPy, called="int"):
         return other / self._value() if is_foreign(other) else other / to_float(self)
 
     def __rpow__(self, other: Any) -> Any:
-        return python_number(operator.pow, other, self) if isinstance(other, float) else other ** self._value()
+        if isinstance(other, float):
+            return python_number(operator.pow, other, self)
+        return python_integer(operator.pow, int(other), self) if type(other) in (bool, int) else other ** self._value()
 
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if modulus is not None:
@@ -125,7 +128,9 @@ class SymbolicInt(IntegerBits, NumberForNumPy, called="int"):
             for _ in range(other):
                 out = out * self
             return out
-        return to_float(self) ** other if isinstance(other, (float, TracedFloat)) else self._value() ** other
+        if isinstance(other, (float, TracedFloat)):
+            return to_float(self) ** other
+        return python_integer(operator.pow, self, other) if type(other) is SymbolicInt else self._value() ** other
 
 
 def _floated(value: SymbolicInt) -> Any:

@@ -81,15 +81,15 @@ class Questions:
             self._answers[node] = array.reshape(()).item()
         return self._answers[node]
 
-    def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
+    def measure(self, node: Node, reason: str, negative: bool = False, known: int | None = None) -> Any:
         """The int that a 0-d int64 node has, as a size that the compiled call learns while it runs.
 
-        Raises TraceBreak in an op's own body.
+        `known` is that int where it was calculated from Python's numbers alone. Raises TraceBreak in an op's own body.
         """
         meaning = _meaning(node)
         if meaning not in self._sizes:
-            number = int(self.value_now(node, reason).reshape(()))
-            size = self.new_symbol("n" if negative else "d", number)
+            array = self.value_now(node, reason) if known is None else self._known(node, known)
+            size = self.new_symbol("n" if negative else "d", int(array.reshape(())))
             self.questions.append(Question(node, size=size))
             self._sizes[meaning] = SymbolicInt(size)
         return self._sizes[meaning]

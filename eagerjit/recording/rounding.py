@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from eagerjit.compiler.ops import elementwise
 from eagerjit.effects.clocks import Later, later
 from eagerjit.recording.arrays import TracedNumber
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain, to_float
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain, python_number, to_float
+from eagerjit.recording.python_integers import OF_INTEGERS, python_integer
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
@@ -73,6 +75,16 @@ def _only_number(value: Any) -> Any:
     return scalar(value) if isinstance(value, Tensor) else value
 
 
-def calculated(function: Callable[..., Any], *args: Any) -> Any:
-    """A function of Python's on numbers of the call; tensors are their one element."""
-    return function(*[as_float(x) if isinstance(x, (Tensor, TracedNumber)) else x for x in args])
+def of_math(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called in place of a function of the module `math` that is given numbers of the call."""
+    return partial(_of_integers if function in OF_INTEGERS else _of_floats, function)
+
+
+def _of_integers(function: Callable[..., Any], *args: Any) -> Any:
+    whole = all(type(x) in (int, SymbolicInt) for x in args)
+    return python_integer(function, *args) if whole else _of_floats(function, *args)
+
+
+def _of_floats(function: Callable[..., Any], *args: Any) -> Any:
+    numbers = [as_float(x) if isinstance(x, (Tensor, TracedNumber)) else x for x in args]
+    return TESTS[function](*numbers) if function in TESTS else python_number(function, *numbers)

@@ -13,6 +13,7 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.ops.host import NUMBER, host
 from eagerjit.compiler.signature import Binding, IntLeaf
+from eagerjit.recording.integer_range import is_wide
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.questions import Questions
 from eagerjit.runtime import dtypes
@@ -80,20 +81,27 @@ class Numbers(Questions):
         node = self.record(getattr(elementwise, name), self._floats_of((a, b)))
         return bool(self.ask(node, "a tensor's value was compared by Python code", known))
 
-    def python_call(self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None) -> Node:
-        """Record a call of a Python function of floats that gives a float, and that it gives one.
+    def python_call(
+        self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None, dtype: Any = dtypes.float64
+    ) -> Node:
+        """Record a call of a Python function of floats that gives a float, and that it gives one; of int64, ints.
 
         TraceBreak is raised where it is not `known` and does not.
         """
-        nodes = self._floats_of(arguments)
-        called = {"function": python_function(function), "arguments": (NUMBER,) * len(nodes), "shape": ()}
+        whole = dtype is dtypes.int64
+        nodes = tuple(self.constant(x, dtype) for x in arguments) if whole else self._floats_of(arguments)
+        called = {"function": python_function(function, whole), "arguments": (NUMBER,) * len(nodes), "shape": ()}
         value, made = (
-            self.record(host, nodes, **called, result=i, dtype=dtype)
-            for i, dtype in enumerate((dtypes.float64, dtypes.bool_))
+            self.record(host, nodes, **called, result=i, dtype=kind) for i, kind in enumerate((dtype, dtypes.bool_))
         )
         if not self.ask(made, "a Python function was called", known):
             raise TraceBreak(f"{function.__name__} gives no float", user_line())
         return value
+
+    def python_integer(self, function: Callable[..., Any], arguments: Sequence[Any], known: int) -> Any:
+        """Record a call of a Python function of ints that gives an int of 64 bits, as an int of the call."""
+        value = self.python_call(function, arguments, True, dtypes.int64)
+        return self.measure(value, f"{function.__name__} was called", negative=True, known=known)
 
     def varies(self, *numbers: Any) -> bool:
         """Whether other calls are known to have other numbers: also where the function keeps what they come from.
@@ -127,20 +135,21 @@ class Numbers(Questions):
             self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
 
 
-def python_function(function: Callable[..., Any]) -> str:
-    """The name under which compiled calls know a function of Python floats.
+def python_function(function: Callable[..., Any], whole: bool = False) -> str:
+    """The name under which compiled calls know a function of Python floats, or of ints of 64 bits (`whole`).
 
-    It gives the float, and whether there is one: not where the function raises or gives something else.
+    It gives the number, and whether there is one: not where the function raises or gives something else.
     """
-    name = f"python.{function.__module__}.{function.__name__}"
+    name = f"python{'.of integers' * whole}.{function.__module__}.{function.__name__}"
+    kind, dtype = (int, np.int64) if whole else (float, np.float64)
 
-    def call(*arguments: float) -> tuple[np.ndarray, np.ndarray]:
+    def call(*arguments: Any) -> tuple[np.ndarray, np.ndarray]:
         try:
             found = function(*arguments)
-        except (ArithmeticError, ValueError):
+        except (ArithmeticError, MemoryError, ValueError):
             found = None
-        made = type(found) is float
-        return np.asarray(found if made else 0.0, np.float64), np.asarray(made)
+        made = type(found) is kind and not is_wide(found)
+        return np.asarray(found if made else 0, dtype), np.asarray(made)
 
     FUNCTIONS.setdefault(name, call)
     return name

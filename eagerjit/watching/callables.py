@@ -35,8 +35,8 @@ from eagerjit.guards.comparing import has_attributes, has_own_attributes
 from eagerjit.guards.value_guards import option_got
 from eagerjit.recording import exact_sums, numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
-from eagerjit.recording.rounding import ROUNDED, TESTS, as_float, calculated, rounded
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.rounding import ROUNDED, as_float, of_math, rounded
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle
@@ -185,7 +185,7 @@ class Calls(PutOff, LibraryCalls):
             if function is float or is_any_of(function, ROUNDED):
                 return as_float if function is float else functools.partial(rounded, function)
             if module == "math":
-                return functools.partial(calculated, TESTS.get(function, functools.partial(python_number, function)))
+                return of_math(function)
         if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
             return self.refused(f"calls {name}", source)
         if function is id and any(isinstance(a, Tensor) for a in args):
