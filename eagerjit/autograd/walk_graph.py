@@ -77,7 +77,7 @@ def collect(
     A walk that is recorded ends at wanted tensors that were made before the recording began; it must not go beyond.
     """
     tracer = state.tracer
-    first = first if tracer is None else tracer.first_sequence
+    first = first if tracer is None else max(first, tracer.first_sequence)
     if _expanded:
         roots = [current(t) for t in roots]
     found: Nodes = {}

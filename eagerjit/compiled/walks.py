@@ -57,7 +57,7 @@ def walk(
     """Record the gradients of roots with respect to targets, or to those wanted, alone and added up from a start."""
     before, watched = tracer.source, tracer.observation
     trail: engine.Trail = {walk_graph.key_of(t): [] for t in targets.values()}
-    observer = Observer(tracer, set(), Varying())
+    observer, written = Observer(tracer, set(), Varying()), _written(tracer)
     try:
         with observer:
             grads = engine.run(roots, incoming, list(targets.values()), True, False, trail)
@@ -67,6 +67,8 @@ def walk(
         tracer.source, tracer.observation = before, watched
         observer.journal.undo()
     late = _check_backward(tracer, observer)
+    if _written(tracer) != written:
+        raise TraceBreak("a gradient changes tensors that live on, which compiled code would not do", tracer.begins)
     chosen = targets.keys() if wanted is None else set(wanted)
     order = {key: i for i, key in enumerate(trail)}
     reached = [(key, g) for key, g in zip(targets, grads, strict=True) if g is not None and key in chosen]
@@ -83,6 +85,11 @@ def walk(
         saved_by(tracer, roots, targets.values(), [targets[key] for key, _ in reached], results),
         late,
     )
+
+
+def _written(tracer: Tracer) -> dict[int, int]:
+    """How often a recording has written to tensors from before it, by their ids."""
+    return {key: tracer.writes_to(tensor) for key, tensor in tracer.written.items()}
 
 
 def _check_backward(tracer: Tracer, observer: Observer) -> LateReads | None:

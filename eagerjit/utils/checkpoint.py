@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from eagerjit import pytree
@@ -25,7 +26,7 @@ from eagerjit.utils.checkpoint_options import (
     set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )
-from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.observation import TraceBreak, call_back, user_line
 
 __all__ = [
     "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext",
@@ -98,28 +99,45 @@ def checkpoint(
         finally:
             mode.set_grad_mode(before)
     first, second = context_fn()
+    is_compared = determinism_check == "default" and not use_reentrant
     if state.tracer is not None:
-        before = _effects(state.tracer, preserve_rng_state)
-        with first:
-            found = function(*args, **kwargs)
-        if mode.grad_mode() and _effects(state.tracer, preserve_rng_state) != before:
-            raise TraceBreak("a checkpoint changes what lives on, which its gradient does once more", user_line())
-        return found
+        return _recorded(_Checkpoint(function, args, kwargs, second, False, is_compared), first, preserve_rng_state)
     if not mode.grad_mode():
         with first:
             return function(*args, **kwargs)
-    is_compared = determinism_check == "default" and not use_reentrant
     return _Checkpoint(function, args, kwargs, second, preserve_rng_state, is_compared).run(first)
 
 
-def _effects(tracer: Any, preserve: bool) -> Any:
-    """What a recording has written so far that was there before it; `preserve`: but for the random state."""
+def _recorded(part: _Checkpoint, context: Any, preserve: bool) -> Any:
+    """The results of a part in a call being recorded, whose operations are the call's: what is kept is the compiler's.
+
+    A part that changes what lives on is a node of its own, for its gradient changes that once more.
+    """
+    tracer: Any = state.tracer
+    began, changes, written, drawn = mode.next_sequence(), _changes(tracer), *_writes(tracer)
+    with context:
+        found = part.function(*part.args, **part.kwargs)
+    written_now, drawn_now = _writes(tracer)
+    changed, draws = written_now != written or _changes(tracer) != changes, drawn_now != drawn
+    if not mode.grad_mode() or not (changed or (draws and not preserve)):
+        return found
+    if draws or tracer.journal is None:
+        raise TraceBreak("a checkpoint changes what lives on, which its gradient does once more", user_line())
+    return part.node_of(found, began)
+
+
+def _changes(tracer: Any) -> int:
+    """How often a recording has changed Python objects that were there before it."""
     journal = tracer.journal
-    operations = journal.operations if journal is not None else ()
-    changes = sum(not journal.is_fresh(operation.target) for operation in operations)
-    kept = {id(stream.state) for stream in default_streams()} if preserve else ()
-    written = [t for t in tracer.written.values() if id(t) not in kept]
-    return changes, [(id(t), id(tracer.value(t))) for t in written]
+    return 0 if journal is None else sum(not journal.is_fresh(operation.target) for operation in journal.operations)
+
+
+def _writes(tracer: Any) -> tuple[dict[int, int], dict[int, int]]:
+    """How often a recording has written to tensors that were there before it, and to states of random numbers."""
+    streams = {id(stream.state) for stream in default_streams()}
+    counts = {key: tracer.writes_to(tensor) for key, tensor in tracer.written.items()}
+    drawn = {key: counts.pop(key) for key in streams & counts.keys()}
+    return counts, drawn
 
 
 class _Checkpoint(Several):
@@ -135,12 +153,17 @@ class _Checkpoint(Several):
         self.random = Snapshot() if preserve else None
         self.casting = state.casting
         self.positions: list[int] = []
+        self.kinds: list[Any] = []
 
     def run(self, context: Any) -> Any:
         """The results, on the tape as those of one node."""
         began = mode.next_sequence()
         with context:
             found = self.function(*self.args, **self.kwargs)
+        return self.node_of(found, began)
+
+    def node_of(self, found: Any, began: float) -> Any:
+        """The results that a run which began then has given, as those of one node."""
         leaves: list[Any] = []
         structure = pytree.flatten(found, leaves)
         made = [isinstance(x, Tensor) and x._node is not None and x._node.sequence > began for x in leaves]
@@ -148,6 +171,7 @@ class _Checkpoint(Several):
         if not self.positions:
             return found
         results = [leaves[i] for i in self.positions]
+        self.kinds = _kinds(results)
         node = object.__new__(GradNode)
         node.op = self
         node.inputs = tuple(_outside(results, began))
@@ -190,19 +214,18 @@ class _Checkpoint(Several):
         began = mode.next_sequence()
         results = self._again()
         if self.is_compared:
-            self._compare(results, node.output)
+            self._compare(_kinds(results))
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
         roots, given = [r for r, _ in pairs], [g for _, g in pairs]
         targets = list(node.inputs or ())
         return engine.run(roots, given, targets, create_graph, create_graph, trail, began, starts)
 
-    def _compare(self, results: list[Tensor], first: Any) -> None:
-        """Refuse results of another kind than those of the first run."""
-        kinds = [[(tuple(x.shape), x.dtype) for x in found] for found in ([r._data for r in results], first)]
-        if kinds[0] != kinds[1]:
+    def _compare(self, kinds: list[Any]) -> None:
+        """Refuse results of other kinds than those of the first run."""
+        if kinds != self.kinds:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values have different metadata than during the forward pass: "
-                f"{kinds[0]} instead of {kinds[1]}"
+                f"{kinds} instead of {self.kinds}"
             )
 
     def _again(self) -> list[Tensor]:
@@ -213,7 +236,7 @@ class _Checkpoint(Several):
             if self.random is not None:
                 self.random.restore()
             with self.context:
-                found = self.function(*self.args, **self.kwargs)
+                found = call_back(partial(self.function, *self.args, **self.kwargs))
         finally:
             switch(casting)
             mode.set_grad_mode(before)
@@ -222,6 +245,11 @@ class _Checkpoint(Several):
         leaves: list[Any] = []
         pytree.flatten(found, leaves)
         return [leaves[i] for i in self.positions]
+
+
+def _kinds(results: Sequence[Tensor]) -> list[Any]:
+    """Shapes and dtypes."""
+    return [(tuple(x.shape), x.dtype) for x in results]
 
 
 def _outside(results: Sequence[Tensor], began: float) -> list[Tensor]:

@@ -158,7 +158,7 @@ def an_argument_whose_graph_is_used_up(jit):
         yield w.grad, v.grad
 
 
-@case(outcome=FELL_BACK)
+@case(versions=2)
 def statistics_in_a_checkpoint(jit):
     norm, w = torch.nn.BatchNorm1d(3), weight()
 
@@ -169,6 +169,95 @@ def statistics_in_a_checkpoint(jit):
     for n in (2, 3):
         f(torch.arange(3.0 * n).reshape(n, 3))
         yield norm.running_mean, norm.num_batches_tracked, w.grad
+
+
+@case(outcome=FELL_BACK)
+def statistics_in_a_checkpoint_whose_gradient_is_taken_outside(jit):
+    norm, w = torch.nn.BatchNorm1d(3), weight()
+
+    @jit
+    def f(x):
+        return checkpoint(lambda x: norm(x * w).exp(), x, use_reentrant=False).sum()
+
+    for n in (2, 3):
+        f(torch.arange(3.0 * n).reshape(n, 3)).backward()
+        yield norm.running_mean, norm.num_batches_tracked, w.grad
+
+
+@case(versions=2)
+def a_counter_in_a_checkpoint_and_its_gradient(jit):
+    holder, w = types.SimpleNamespace(calls=0, seen=[]), weight()
+
+    def part(x):
+        holder.calls += 1
+        holder.seen.append(holder.calls)
+        return (x * w * holder.calls).exp()
+
+    @jit
+    def f(x):
+        y = x * w
+        out = y + checkpoint(part, checkpoint(part, y, use_reentrant=False), use_reentrant=False)
+        out.sum().backward()
+        with torch.no_grad():
+            return checkpoint(part, x, use_reentrant=False)
+
+    for i in range(4):
+        yield f(torch.ones(3) * i * 0.1), holder.calls, holder.seen, w.grad
+        w.grad = None
+
+
+@case
+def statistics_without_a_gradient_in_a_checkpoint(jit):
+    model, w = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Tanh(), torch.nn.BatchNorm1d(3)), weight()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @jit
+    def f(x, gradient):
+        optimizer.zero_grad()
+        out = checkpoint(model, x * w, use_reentrant=False)
+        out = checkpoint(model, out, use_reentrant=True)
+        if gradient:
+            (out**2).sum().backward()
+            optimizer.step()
+        return out.detach()
+
+    for n, gradient in ((2, True), (3, False), (4, True), (2, True)):
+        yield f(torch.arange(3.0 * n).reshape(n, 3), gradient)
+        yield model.state_dict(), w.grad
+
+
+@case
+def a_checkpoint_that_gives_other_shapes_again(jit):
+    holder, w = types.SimpleNamespace(calls=0), weight()
+
+    def part(x):
+        holder.calls += 1
+        return (x * w)[: holder.calls]
+
+    @jit
+    def f(x):
+        checkpoint(part, x, use_reentrant=False).sum().backward()
+
+    for _ in range(3):
+        attempt(f, torch.ones(3))
+        yield holder.calls, w.grad
+
+
+@case(outcome=FELL_BACK)
+def a_counter_and_draws_in_a_checkpoint(jit):
+    holder, w = types.SimpleNamespace(calls=0), weight()
+
+    def part(x):
+        holder.calls += 1
+        return torch.nn.functional.dropout(x * w, 0.5)
+
+    @jit
+    def f(x):
+        checkpoint(part, x, use_reentrant=False).sum().backward()
+
+    for _ in range(3):
+        f(torch.ones(3))
+        yield holder.calls, w.grad
 
 
 @case(outcome=FELL_BACK)
