@@ -28,10 +28,11 @@ from eagerjit.guards.comparing import has_own_attributes, has_state, is_plain, s
 from eagerjit.guards.reads import KEYS
 from eagerjit.recording.tensor_attributes import note_asked
 from eagerjit.runtime.source import is_library
+from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, is_consumed
 from eagerjit.watching.implicit import note_attribute, note_entered
-from eagerjit.watching.observation import is_internal
+from eagerjit.watching.observation import is_internal, user_line
 from eagerjit.watching.slots import ABSENT, look
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
@@ -217,7 +218,20 @@ class LibraryCalls:
             self.journal.owners.append(args[0])
             function = args[1] if len(args) > 1 else kwargs.get("fn")
             return isinstance(function, FunctionType) and not is_library(function.__code__.co_filename)
+        if name == "register_buffer" and len(args) == 3 and kwargs.keys() <= {"persistent"}:
+            return self.replaces_buffer(*args, **kwargs)
         return name == "load_state_dict" and self.loads_in_place(*args, **kwargs)
+
+    def replaces_buffer(self, owner: Any, name: Any, tensor: Any, persistent: Any = True) -> bool:
+        """Whether a `register_buffer` puts a tensor in another one's place, as an assignment would; noted as one."""
+        kept = isinstance(name, str) and name in getattr(owner, "_buffers", ())
+        if not kept or type(tensor) is not Tensor or bool(persistent) is (name in owner._non_persistent_buffers_set):
+            return False
+        if self.journal.is_fresh(owner) or not is_library(type(owner).__setattr__.__code__.co_filename):
+            return False
+        self.journal.owners.append(owner)  # which of its buffers are saved, too
+        self.journal.assign(owner, name, tensor, "attribute", user_line())
+        return True
 
     def loads_in_place(self, owner: Any, *args: Any, **kwargs: Any) -> bool:
         """Whether a `load_state_dict` only writes to a Module's tensors; then calls depend on what the Module holds."""

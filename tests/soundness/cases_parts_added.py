@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def ones(*shape):
@@ -89,3 +89,64 @@ def a_parameter_in_every_call(jit):
 
     for i in range(3):
         yield f(ones(2) * i), model.weight
+
+
+class Remembers(torch.nn.Module):
+    """Registers its buffer again at each call, as caches do that grow."""
+
+    def __init__(self, persistent=True):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(0, 3), persistent=persistent)
+        self.persistent = persistent
+
+    def forward(self, x):
+        self.register_buffer("seen", torch.cat([self.seen, x]), persistent=self.persistent)
+        return self.seen.sum(0) + x
+
+
+@case(versions=6)
+def a_buffer_registered_again(jit):
+    for model in (Remembers(), Remembers(False)):
+        f = jit(model)
+        for n in (1, 2, 3, 4, 2):
+            yield f(torch.ones(n, 3)), model.seen, list(model.state_dict()), [n for n, _ in model.named_buffers()]
+        model.seen = torch.ones(5, 3)
+        yield f(torch.ones(2, 3)), model.seen
+
+
+@case
+def a_buffer_registered_again_that_is_kept_otherwise(jit):
+    model = Remembers()
+    f = jit(model)
+    for persistent in (True, True, False, True, True):
+        model.register_buffer("seen", torch.ones(2, 3), persistent=persistent)
+        yield f(torch.ones(2, 3)), model.seen, list(model.state_dict())
+
+
+@case(outcome=FELL_BACK)
+def a_buffer_registered_again_where_assignments_are_noted(jit):
+    assigned = []
+
+    class Notes(Remembers):
+        def __setattr__(self, name, value):
+            assigned.append(name)
+            super().__setattr__(name, value)
+
+    model = Notes()
+    f = jit(model)
+    for n in (1, 2, 2):
+        yield f(torch.ones(n, 3)), model.seen, assigned
+
+
+@case
+def names_that_no_buffer_may_have(jit):
+    model = Remembers()
+
+    @jit
+    def f(x, name):
+        model.register_buffer(name, x * 2)
+        return x + 1
+
+    for name in ("seen", "seen", "a.b", "persistent", ""):
+        attempt(f, torch.ones(2), name)
+        yield model.seen
