@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit.recording.integer_range import is_wide
 from eagerjit.state import state
 
-OF_INTEGERS = frozenset((math.isqrt, math.gcd, math.lcm, math.comb, math.perm, math.factorial))
+OF_INTEGERS = frozenset((math.isqrt, math.gcd, math.lcm, math.comb, math.perm, math.factorial, pow))
 
 
 def python_integer(function: Callable[..., int], *numbers: Any) -> Any:

@@ -76,7 +76,7 @@ def _only_number(value: Any) -> Any:
 
 
 def of_math(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is called in place of a function of the module `math` that is given numbers of the call."""
+    """What is called in place of a function of `math`, or `pow` with a modulus, that is given numbers of the call."""
     return partial(_of_integers if function in OF_INTEGERS else _of_floats, function)
 
 

@@ -184,7 +184,7 @@ class Calls(PutOff, LibraryCalls):
         if not kwargs and any(isinstance(x, Tensor) or type(x) in _NUMBERS for x in args):
             if function is float or is_any_of(function, ROUNDED):
                 return as_float if function is float else functools.partial(rounded, function)
-            if module == "math":
+            if module == "math" or (function is pow and len(args) == 3):
                 return of_math(function)
         if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
             return self.refused(f"calls {name}", source)

@@ -92,6 +92,16 @@ def functions_of_ints_that_refuse(jit):
         attempt(g, torch.ones(2), n)
 
 
+@case
+def powers_with_a_modulus(jit):
+    @jit
+    def f(x, n, m):
+        return x * pow(3, n, m), x * pow(n, 2, 7)
+
+    for n, m in ((1, 7), (2, 7), (5, 11), (-1, 7), (-1, 6), (3, 0), (4, -5), (2, 1), (2.0, 7)):
+        attempt(f, torch.ones(2), n, m)
+
+
 @case(versions=3)
 def bits_of_two_numbers(jit):
     @jit
