@@ -9,13 +9,14 @@ from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import indexing
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
-from eagerjit.ops import index
+from eagerjit.ops import counted
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.creation import empty, tensor, zeros
 from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Parameter, Tensor
 
 
@@ -219,23 +220,31 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     if tensor.dtype is not dtypes.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {tensor.dtype}")
+    if num_classes == -1:
+        return _one_hot.call(tensor, (_classes_in(tensor),))
     if num_classes > 0 and state.tracer is None:
         try:
             return _one_hot.call(tensor, (num_classes,))
         except (IndexError, RuntimeError):
             pass  # what is wrong is said below
-    if num_classes == -1 or state.tracer is None:
-        classes = index.concrete(tensor, "the number of classes depends on values")
-        if num_classes == -1:
-            if classes.size == 0:
-                raise RuntimeError("Can not infer total number of classes from empty tensor.")
-            num_classes = int(classes.max()) + 1
+    if state.tracer is None:
+        classes = host_array(tensor._data)
         if classes.size and classes.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         if classes.size and classes.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
     # Compiled code has no classes to look at beforehand: a write out of range is the error of the call.
     return _one_hot.call(tensor, (num_classes,))
+
+
+def _classes_in(tensor: Tensor) -> Any:
+    """The largest number and 1."""
+    if not tensor.numel():
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    classes = counted.bins(tensor, 0, "the number of classes depends on values")
+    if classes < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    return classes
 
 
 def _one_hot_body(input: Tensor, classes: Any) -> Tensor:

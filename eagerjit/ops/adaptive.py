@@ -110,12 +110,25 @@ def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
     return block_mean.call(x, kernel)
 
 
+def _largest(input: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest number that one window sees of all places, and where it is: the first, but of NaNs the last."""
+    x = input.flatten(2)
+    places = x.argmax(2, True)
+    if x.dtype.is_floating_point:
+        last = arange(x.shape[2]).where(x != x, -1).amax(2, True)
+        places = places.where(last < 0, last)
+    shape = (*input.shape[:2], *(1 for _ in input.shape[2:]))
+    return x.gather(2, places).reshape(shape), places.reshape(shape)
+
+
 def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:
     """The largest numbers of `size` windows of (batch, channels, ...), and where they are."""
     rank = len(size)
     if any(n == 0 for n in size):
         empty = input.new_zeros((*input.shape[:2], *size))
         return empty, empty.long()
+    if all(type(n) is int and n == 1 for n in size):  # without asking how many places there are
+        return _largest(input)
     kernel = _even(input, size)
     if kernel is not None:
         values, places = window_maximum(input, kernel, kernel, (0,) * rank, (1,) * rank, False, True)

@@ -177,6 +177,11 @@ _bins_op = Op("bincount_bins", _bins, numbers=("least",), differentiable=False)
 _bincount_op = Op("bincount", _bincount, numbers=("bins",), differentiable=False)
 
 
+def bins(input: Tensor, least: Any, reason: str) -> Any:
+    """One more than the largest element, or so many; -1 if any is negative."""
+    return measured(_bins_op.call(input, least), reason, negative=True)
+
+
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each non-negative integer occurs, or the sum of its weights."""
     if input.dtype.is_floating_point:
@@ -187,12 +192,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("minlength should be >= 0")
     if weights is not None and tuple(weights.shape) != tuple(input.shape):
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    bins: Any = minlength
+    count: Any = minlength
     if input.numel():
-        bins = measured(_bins_op.call(input, minlength), "the number of bins depends on values", negative=True)
-        if bins < 0:
+        count = bins(input, minlength, "the number of bins depends on values")
+        if count < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    return _bincount_op.call(input, weights, bins)
+    return _bincount_op.call(input, weights, count)
 
 
 def repeated_positions(counts: Tensor) -> Tensor:

@@ -120,7 +120,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
 
 def _slope(x: Tensor, d: int, spacing: Any, edge_order: int) -> Tensor:
     """The derivative along a dimension; weights from the distances to the left and right neighbours."""
-    n = int(x.shape[d])
+    n = x.shape[d]
     shape = [-1 if i == d else 1 for i in range(x.ndim)]
 
     def at(first: int, last: int) -> Tensor:

@@ -129,7 +129,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norm distances of every pair of rows of an (N, M) tensor, as a vector of N (N - 1) / 2."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
-    rows, columns = triu_indices(int(input.shape[0]), int(input.shape[0]), 1, device=input.device)
+    rows, columns = triu_indices(input.shape[0], input.shape[0], 1, device=input.device)
     if input.shape[-1] == 0:
         return input.new_zeros(rows.shape)
     return pair_distances.call(input, rows, columns, float(p))

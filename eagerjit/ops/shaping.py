@@ -345,7 +345,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates in a shape that indices into its flattened form belong to."""
     if indices.dtype.is_floating_point or indices.dtype is dtypes.bool_:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    sizes = [shape] if isinstance(shape, int) else [int(d) for d in shape]
+    sizes = [shape] if isinstance(shape, int) else [d if isinstance(d, int) else int(d) for d in shape]
     if any(d < 0 for d in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     out: list[Tensor] = []

@@ -288,4 +288,4 @@ matrix_exp = MatrixOp(
 def resolution(A: Tensor) -> float:
     """The relative size below which singular values are noise: the larger dimension times the dtype's precision."""
     largest = max(A.shape[-2], A.shape[-1])
-    return float(largest) * float(np.finfo(A.dtype.numpy).eps)
+    return largest * float(np.finfo(A.dtype.numpy).eps)

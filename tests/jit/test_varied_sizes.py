@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "fold": (lambda x: F.fold(F.unfold(x, 3, padding=1), x.shape[2:], 3, padding=1), 1, IMAGES),
     "shifted windows": (windows, 1, IMAGES),
     "global pooling": (lambda x: F.adaptive_avg_pool2d(x, 1), 1, IMAGES),
+    "global maxima": (lambda x: F.adaptive_max_pool2d(x, 1), 1, IMAGES),
     "padding": (lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), 1, IMAGES),
     "padding to a multiple": (lambda x: F.pad(x, (0, -x.shape[3] % 4, 0, -x.shape[2] % 4)), 3, IMAGES),
     "padding to a length": (lambda x: F.pad(x, (0, 64 - x.shape[2])), 1, SEQUENCES),
@@ -57,6 +58,15 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "quantile": (lambda x: x.quantile(0.3, dim=2), 1, SEQUENCES),
     "distances": (lambda x: torch.cdist(x.mT, x.mT + 1), 2, SEQUENCES),  # of few rows and of many
     "one-hot": (lambda x: F.one_hot((x[:, 0] > 0).long(), 2) * x[:, :2].mT, 1, SEQUENCES),
+    "as many classes as there are": (lambda x: F.one_hot((x[:, 0] > 0).long()) * x[:, :2].mT, 1, SEQUENCES),
+    "distances of pairs": (lambda x: torch.pdist(x[:, 0].mT), 1, SEQUENCES),
+    "slopes": (lambda x: torch.gradient(x, dim=2, edge_order=2)[0], 1, SEQUENCES),
+    "slopes at places": (
+        lambda x: torch.gradient(x, spacing=(torch.arange(x.shape[2]) ** 2.0,), dim=2)[0], 1, SEQUENCES
+    ),
+    "coordinates": (lambda x: x * torch.unravel_index(torch.arange(x.shape[2]), (x.shape[2], 2))[0], 1, SEQUENCES),
+    "least squares": (lambda x: torch.linalg.lstsq(x.mT, x[:, :1].mT).solution, 1, SEQUENCES),
+    "ranks": (lambda x: x * torch.linalg.matrix_rank(x.mT @ x)[:, None, None], 1, SEQUENCES),
     "derivative of a wave": (derivative, 2, SEQUENCES),  # of even and of odd lengths
     "low frequencies": (of_low_frequencies, 2, SEQUENCES),
     "half a spectrum's signal": (lambda x: torch.fft.irfft2(torch.fft.rfft2(x), norm="forward"), 1, SEQUENCES),

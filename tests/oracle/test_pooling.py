@@ -56,6 +56,10 @@ POOLS: dict[str, Callable[[Any, Any], Any]] = {
     "max of nan": lambda t, x: t.max_pool2d(x.masked_fill(x > 0.5, float("nan")), 3, 2),
     "place of nan": lambda t, x: functional(t, "max_pool2d")(
         x.masked_fill(x > 0.5, float("nan")), 3, 2, return_indices=True)[1],
+    "place of the maximum": lambda t, x: functional(t, "adaptive_max_pool2d")(
+        (4 * x).round(), 1, return_indices=True)[1],
+    "place of the last nan": lambda t, x: functional(t, "adaptive_max_pool2d")(
+        x.masked_fill(x > 0.5, float("nan")), 1, return_indices=True)[1],
     "max of integers": lambda t, x: t.max_pool2d((x * 9).long(), 2),
     "strides": lambda t, x: t.max_pool2d(x.transpose(2, 3)[:, :, ::2], 2),
     "divisor": lambda t, x: functional(t, "avg_pool2d")(x, 3, 2, 1, divisor_override=5),
