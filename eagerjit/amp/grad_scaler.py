@@ -82,9 +82,8 @@ class GradScaler:
                 overflown = grad.isfinite().all().logical_not()
                 infinite = overflown if infinite is None else infinite.logical_or(overflown)
                 grad.mul_(inverse.to(grad.dtype))
-        if infinite is None:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
-        self._infinite[id(optimizer)] = bool(infinite)
+        if infinite is not None:
+            self._infinite[id(optimizer)] = bool(infinite)
         self._stages[id(optimizer)] = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,6 +97,8 @@ class GradScaler:
             raise RuntimeError("step() has already been called since the last update().")
         if self._stages.get(id(optimizer), _READY) == _READY:
             self.unscale_(optimizer)
+        if id(optimizer) not in self._infinite:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
         result = None if self._infinite[id(optimizer)] else optimizer.step(*args, **kwargs)
         self._stages[id(optimizer)] = _STEPPED
         return result

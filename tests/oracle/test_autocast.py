@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -292,6 +293,34 @@ def test_scaler_refuses_twice() -> None:
         scaler.step(optimizer)
         with pytest.raises(RuntimeError):
             scaler.step(optimizer)
+
+
+def orders_of_scaling(library: Any, calls: tuple[str, ...]) -> list[Any]:
+    """What each of these calls does to a gradient, or raises, once something was scaled."""
+    weight = library.nn.Parameter(library.ones(2))
+    optimizer = library.optim.SGD([weight], lr=0.5)
+    scaler = library.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(weight.sum())
+    work: dict[str, Callable[[], Any]] = {
+        "backward": lambda: scaler.scale(weight.sum()).backward(),
+        "unscale": lambda: scaler.unscale_(optimizer),
+        "step": lambda: scaler.step(optimizer),
+        "update": lambda: scaler.update(),
+    }
+    seen: list[Any] = []
+    for call in calls:
+        try:
+            work[call]()
+            seen.append(None if weight.grad is None else weight.grad.tolist())
+        except (RuntimeError, AssertionError) as error:
+            seen.append((type(error), str(error)))
+    return [*seen, weight.tolist()]
+
+
+@pytest.mark.parametrize("first", ("backward", "unscale", "step", "update"))
+def test_calls_of_a_scaler_in_any_order(first: str) -> None:
+    for others in product(("backward", "unscale", "step", "update"), repeat=3):
+        assert orders_of_scaling(ej, (first, *others)) == orders_of_scaling(torch, (first, *others)), others
 
 
 def test_custom_function() -> None:
