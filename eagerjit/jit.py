@@ -36,7 +36,7 @@ from eagerjit.runtime.function import Function
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
 from eagerjit.state import runs_plainly, state
-from eagerjit.watching.observation import NotYet, TraceBreak
+from eagerjit.watching.observation import MadeText, NotYet, TraceBreak
 
 if TYPE_CHECKING:
     from eagerjit.compiled.explain import Explanation
@@ -217,16 +217,16 @@ class JitFunction(Function):
             self._lock.release()
 
     def _plain_instead(self, problem: BaseException | None, call: Call) -> Any:
-        """The plain call after this has ended a recording."""
-        once = isinstance(problem, NotYet) and problem.is_new(self._awaited)
-        if not once and isinstance(problem, TraceBreak) and problem.__cause__ is None:
-            if self._opening.close(problem):
+        """The plain call after this has ended a recording. Errors that it raises tell nothing of other calls."""
+        ended = None if isinstance(problem, NotYet) and problem.is_new(self._awaited) else problem
+        is_told = isinstance(ended, MadeText) and self.variants and not self.options.fullgraph
+        if isinstance(ended, TraceBreak) and ended.__cause__ is None and not is_told:
+            if self._opening.close(ended):
                 return self._served_by_leaves(call)
-            self._give_up(problem.reason, problem.source)
+            self._give_up(ended.reason, ended.source)
         result = told_again(self.__wrapped__, *call)
-        if isinstance(problem, TraceBreak) and problem.__cause__ is not None:  # otherwise the call has raised it too
-            if not self._opening.close(problem):
-                self._give_up(problem.reason, problem.source)
+        if isinstance(ended, TraceBreak) and not self._opening.close(ended):
+            self._give_up(ended.reason, ended.source)
         return result
 
     def _is_overtaken(self, made: Variant) -> bool:
@@ -240,11 +240,10 @@ class JitFunction(Function):
         found = related.call(structure, leaves)
         return None if found[0] == structure else found
 
-    def _result(self, variant: Variant, flat: Any, call: Call) -> Any:
-        if flat is FAILED:
+    def _result(self, variant: Variant, out: Any, call: Call) -> Any:
+        if out is FAILED:
             return told_again(self.__wrapped__, *call)
-        several = flat if type(flat) is tuple else (flat,)
-        return flat if variant.plain else variant.finish(several, tuple(call.leaves), call)
+        return out if variant.plain else variant.finish(out if type(out) is tuple else (out,), tuple(call.leaves), call)
 
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""

@@ -14,7 +14,7 @@ from eagerjit.runtime.records import record
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.placement import NOWHERE, device_of, host_array
 from eagerjit.tensors.tensor import Parameter, Tensor, is_asked
-from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.observation import MadeText, user_line
 
 
 @record
@@ -169,7 +169,7 @@ def format_tensor(tensor: Tensor) -> str:
     """repr() of a tensor."""
     data = tensor._data
     if state.tracer is not None and state.tracer.journal is not None:
-        raise TraceBreak("a tensor was made text", user_line())
+        raise MadeText("a tensor was made text", user_line())
     if is_asked(type(tensor)):
         prefix, called = "", type(tensor).__name__
     else:

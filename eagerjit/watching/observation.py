@@ -45,6 +45,10 @@ class NotYet(TraceBreak):
         return not known
 
 
+class MadeText(TraceBreak):
+    """What ends a recording that writes a tensor's values, as the message of an error does that the call may raise."""
+
+
 class Renewed(TraceBreak):
     """What ends a recording that has changed what its call begins with: the call is recorded again."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import eagerjit as torch
 from eagerjit import distributions, nn
 from eagerjit.distributions import transforms
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def ones(*shape):
@@ -151,3 +151,29 @@ def parts_of_transforms_replaced(jit):
         change()
         for _ in range(2):
             yield f(torch.full((2,), 0.3)), joined.inv(torch.ones(2) * 0.5)
+
+
+@case(versions=1)
+def observations_that_are_refused(jit):
+    @jit
+    def f(logits, seen):
+        return distributions.Categorical(logits=logits).log_prob(seen)
+
+    for seen in ([0, 1, 2], [0, 1, 3], [2, 1, 0], [-1, 0, 0], [1, 1, 1]):
+        yield attempt(f, torch.arange(9.0).reshape(3, 3), torch.tensor(seen))
+
+
+@case(versions=2)
+def checks_that_tell_the_values(jit):
+    limits = [1.0]
+
+    @jit
+    def f(x):
+        if x.max() > limits[0]:
+            raise ValueError(f"too large: {x.max()} of {x}")
+        return x * 2
+
+    for scale in (0.5, 2.0, 0.25, 3.0, 0.1):
+        yield attempt(f, scale * ones(3))
+    limits[0] = 4.0
+    yield f(3 * ones(3))
