@@ -6,7 +6,7 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 Structure = Any
 """A hashable description of the nesting: LEAF or another mark, or (type, keys, structures of the children)."""
@@ -15,7 +15,7 @@ LEAF = "leaf"
 
 
 Ways = Mapping[type, bool]
-"""Classes whose instances are their attributes (True), and dataclasses whose instances are leaves (False).
+"""Classes whose instances are their attributes and items (True), and dataclasses whose instances are leaves (False).
 
 `str` is there for calls whose texts are others each time.
 """
@@ -61,14 +61,26 @@ class Attributes(tuple[str, ...]):
     """The names of all attributes of an object that was taken apart, in their order."""
 
 
+class Derived(NamedTuple):
+    """How an instance of a class derived from list, dict or OrderedDict is made: of its items, then its attributes."""
+
+    base: Any
+    keys: tuple[Any, ...] | None
+    names: tuple[str, ...]
+
+
+class Attribute(str):
+    """The name of an attribute, as a step to what lies in an object that has items too."""
+
+
 def _typed(key: Any) -> Any:
     if type(key) is tuple:
         return tuple(map(_typed, key))
     return type(key), key.hex() if type(key) is float else key
 
 
-def keys_of(dictionary: dict[Any, Any]) -> tuple[Any, ...]:
-    """The keys in their order, as structures have them."""
+def keys_of(dictionary: Iterable[Any]) -> tuple[Any, ...]:
+    """The keys of a dictionary in their order, as structures have them."""
     keys = tuple(dictionary)
     return keys if TEXTS.issuperset(map(type, keys)) else Keys(keys)
 
@@ -88,13 +100,26 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, kind._fields, tuple([flatten(v, leaves, ways) for v in value]))
     if (way := ways.get(kind)):
-        held = vars(value)
-        return (kind, Attributes(held), tuple([flatten(v, leaves, ways) for v in held.values()]))
+        held = [part_of(value, step) for step in steps_in(value)]
+        return (kind, _attributes(value), tuple([flatten(v, leaves, ways) for v in held]))
     if way is None and dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
         names = tuple(f.name for f in dataclasses.fields(value))
         return (kind, names, tuple([flatten(getattr(value, n), leaves, ways) for n in names]))
     leaves.append(value)
     return LEAF
+
+
+def _attributes(value: Any) -> Attributes | Derived:
+    """What an object holds that is taken apart: the names of its attributes, and its keys if it has items."""
+    base, names = base_of(value), tuple(vars(value))
+    if base is None:
+        return Attributes(names)
+    return Derived(base, None if base is list else keys_of(base.__iter__(value)), names)
+
+
+def base_of(value: Any) -> Any:
+    """The class whose items an object has: list, dict, OrderedDict or None."""
+    return next((base for base in (OrderedDict, dict, list) if isinstance(value, base)), None)
 
 
 def is_its_fields(value: Any) -> bool:
@@ -128,26 +153,59 @@ def _rebuild(structure: Structure, values: Any) -> Any:
         made = kind.__new__(kind)
         vars(made).update(zip(keys, parts, strict=True))
         return made
+    if type(keys) is Derived:
+        return _derived(kind, keys, parts)
     made = object.__new__(kind)
     for name, part in zip(keys, parts, strict=True):
         object.__setattr__(made, name, part)
     return made
 
 
+def _derived(kind: type, keys: Derived, parts: list[Any]) -> Any:
+    """An instance of a class with items: nothing of the class's own runs."""
+    made, count = keys.base.__new__(kind), len(parts) - len(keys.names)
+    if keys.keys is None:
+        list.extend(made, parts[:count])
+    for key, part in zip(keys.keys or (), parts, strict=False):
+        keys.base.__setitem__(made, key, part)
+    vars(made).update(zip(keys.names, parts[count:], strict=True))
+    return made
+
+
 def records_in(structure: Structure) -> Iterator[type]:
-    """The classes of objects in a structure that are taken apart into their attributes or fields."""
+    """The classes of objects in a structure that are taken apart into their attributes, fields and items."""
     if type(structure) is tuple:
-        kind, _, children = structure
-        if not issubclass(kind, (tuple, list, dict, slice)):
+        kind, keys, children = structure
+        if type(keys) is Derived or not issubclass(kind, (tuple, list, dict, slice)):
             yield kind
         for child in children:
             yield from records_in(child)
 
 
-def names_in(value: Any) -> tuple[str, ...]:
-    """The names of what lies in an object that is taken apart."""
+def steps_in(value: Any) -> tuple[Any, ...]:
+    """The steps to what lies in an object that is taken apart: names of attributes, keys and positions of items."""
+    base = base_of(value)
+    if base is not None:
+        return (*(range(list.__len__(value)) if base is list else base.__iter__(value)), *map(Attribute, vars(value)))
     is_of_fields = dataclasses.is_dataclass(value) and is_its_fields(value)
     return tuple(f.name for f in dataclasses.fields(value)) if is_of_fields else tuple(vars(value))
+
+
+def steps_of(structure: Structure) -> Iterable[Any]:
+    """The same by structure, also of tuples, lists, dictionaries and slices."""
+    kind, keys, children = structure
+    if type(keys) is Derived:
+        items = range(len(children) - len(keys.names)) if keys.keys is None else keys.keys
+        return (*items, *map(Attribute, keys.names))
+    if kind is slice:
+        return ("start", "stop", "step")
+    return range(len(children)) if keys is None or issubclass(kind, tuple) else keys
+
+
+def part_of(value: Any, step: Any) -> Any:
+    """What lies at a step in a container or record, as its builtin class gives it."""
+    base = None if type(step) is Attribute else tuple if isinstance(value, tuple) else base_of(value)
+    return getattr(value, step) if base is None else base.__getitem__(value, step)
 
 
 def is_flat(structure: Structure) -> bool:

@@ -262,6 +262,8 @@ def test_reasons_name_the_random_state() -> None:
 
 def test_reasons_name_an_object_that_is_another_one() -> None:
     class Batch:
+        __slots__ = ("x",)
+
         def __init__(self, x: Any) -> None:
             self.x = x
 

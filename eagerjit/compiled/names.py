@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from eagerjit import pytree
 from eagerjit.compiler.signature import Fresh, Load, ObjectGuard
 from eagerjit.compiler.text import node_names
 from eagerjit.generator import default_streams
@@ -148,8 +149,9 @@ def _parts(name: str, structure: Any) -> Iterator[str]:
         yield name
         return
     kind, keys, children = structure
-    for key, child in zip(range(len(children)) if keys is None else keys, children, strict=True):
-        yield from _parts(_member(name, keys is not None and kind is not dict, key), child)
+    named = keys is not None and not issubclass(kind, (dict, list))
+    for key, child in zip(keys if named and keys else pytree.steps_of(structure), children, strict=True):
+        yield from _parts(_member(name, named or type(key) is pytree.Attribute, key), child)
 
 
 def _member(name: str, is_attribute: bool, key: Any) -> str:

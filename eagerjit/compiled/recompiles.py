@@ -120,7 +120,8 @@ def _nesting(structure: Any) -> str:
     kind, keys, children = structure
     parts = [_nesting(c) for c in children]
     if keys is not None:
-        parts = [f"{k}={p}" for k, p in zip(keys, parts, strict=True)]
+        named = pytree.steps_of(structure) if type(keys) is pytree.Derived else keys
+        parts = [f"{k}={p}" for k, p in zip(named, parts, strict=True)]
     return f"{kind.__name__}({', '.join(parts)})"
 
 

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.guards.comparing import is_library_name, is_plain
-from eagerjit.pytree import LEAF, LEAVES, is_its_fields, names_in
+from eagerjit.pytree import LEAF, LEAVES, is_its_fields, part_of, steps_in
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.slots import part_of
 
 _NOT_TAKEN_APART = (*CONTAINERS, frozenset, tuple, array.array, np.ndarray, np.generic)
 
@@ -41,7 +40,8 @@ def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
     return None
 
 
-_BASES = frozenset(("builtins", "abc", "typing", "collections", "collections.abc", "argparse"))
+_INTERFACES = frozenset(("abc", "typing", "collections.abc"))
+_BASES = _INTERFACES | {"builtins", "collections", "argparse"}
 """Modules of the standard library whose classes hold nothing but attributes, where programs derive theirs from them."""
 
 
@@ -56,6 +56,16 @@ def is_its_attributes(kind: type) -> bool:
     if kind.__dictoffset__ == 0 or not all(_holds_nothing(b) for b in bases):
         return False
     return not any(vars(base).get("__slots__") for base in kind.__mro__)
+
+
+def has_items(kind: type) -> bool:
+    """Whether instances of a class of the program's are a list or dictionary with attributes, and nothing else."""
+    base = next((b for b in (OrderedDict, dict, list) if issubclass(kind, b)), None)
+    if base is None or kind.__new__ is not base.__new__ or is_library_name(kind.__module__) or hasattr(kind, "__del__"):
+        return False
+    others = (b for b in kind.__mro__ if is_library_name(b.__module__) and not issubclass(base, b))
+    slots = any(vars(b).get("__slots__") for b in kind.__mro__)
+    return kind.__dictoffset__ != 0 and not slots and all(b.__module__ in _INTERFACES for b in others)
 
 
 def _holds_nothing(base: type) -> bool:
@@ -139,7 +149,7 @@ def are_apart(arguments: Any, records: Set[type], others: Set[int], values: Sequ
 def _met_once(value: Any, met: Form, records: Set[type]) -> bool:
     """Note the containers in arguments; whether none is met again."""
     keys = keys_of(value) if isinstance(value, (list, tuple, dict)) else None
-    keys = names_in(value) if type(value) in records else keys
+    keys = steps_in(value) if type(value) in records else keys
     if keys is None:
         return True
     if not isinstance(value, tuple):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.compiler.ir import Node
 from eagerjit.guards.forms import Form, keys_of, made_like
 from eagerjit.guards.value_guards import guard_value
+from eagerjit.pytree import part_of
 from eagerjit.recording.varying import Varying, tensors_of
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.slots import STORE, Path, Slot, part_of
+from eagerjit.watching.slots import STORE, Path, Slot
 
 if TYPE_CHECKING:
     from eagerjit.effects.journal import Journal

@@ -15,7 +15,19 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.guards.comparing import is_by_value
-from eagerjit.pytree import LEAF, LEAVES, NO_WAYS, SEQUENCES, Again, Attributes, Structure, Ways
+from eagerjit.pytree import (
+    LEAF,
+    LEAVES,
+    NO_WAYS,
+    SEQUENCES,
+    Again,
+    Attributes,
+    Derived,
+    Structure,
+    Ways,
+    part_of,
+    steps_of,
+)
 from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber
 from eagerjit.runtime.native.context import MOST_ARRAYS
 from eagerjit.tensors.creation import from_numpy
@@ -58,18 +70,12 @@ def flatten_call(args: Any, kwargs: Any, ways: Ways = NO_WAYS) -> tuple[Structur
 
 def opened(structure: Structure, value: Any) -> Iterator[Any]:
     """The objects of a value that are taken apart into their attributes."""
-    if type(structure) is not tuple or not structure[2] or type(value) is slice:
+    if type(structure) is not tuple:
         return
-    _, keys, children = structure
-    if type(keys) is Attributes:
+    if type(structure[1]) in (Attributes, Derived):
         yield value
-        parts: Any = vars(value).values()
-    elif isinstance(value, (tuple, list)):
-        parts = value
-    else:
-        parts = value.values() if isinstance(value, dict) else [getattr(value, name) for name in keys]
-    for child, part in zip(children, parts, strict=True):
-        yield from opened(child, part)
+    for step, child in zip(steps_of(structure), structure[2], strict=True):
+        yield from opened(child, part_of(value, step)) if type(child) is tuple else ()
 
 
 def _are_several(values: Iterator[Any]) -> bool:
@@ -138,9 +144,7 @@ def places_of(structure: Structure, place: tuple[Any, ...] = ()) -> Iterator[tup
     if type(structure) is not tuple:
         yield place
         return
-    kind, keys, children = structure
-    steps = ("start", "stop", "step") if kind is slice else range(len(children)) if issubclass(kind, tuple) else keys
-    for step, child in zip(range(len(children)) if steps is None else steps, children, strict=True):
+    for step, child in zip(steps_of(structure), structure[2], strict=True):
         yield from places_of(child, (*place, step))
 
 

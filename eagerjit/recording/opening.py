@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.guards.forms import is_its_attributes
+from eagerjit.guards.forms import has_items, is_its_attributes
 from eagerjit.pytree import NO_WAYS, Structure, Ways
 from eagerjit.recording.leaves import key_of
 from eagerjit.watching.observation import ByIdentity, TraceBreak
@@ -33,7 +33,7 @@ class Opening:
         met = {part for variant in known for part in variant.key if _is_object(part)}
         kinds = {kind for kind, _ in met} - self.ways.keys()
         new = {type(x) for x in leaves if type(x) in kinds and (type(x), id(x)) not in met}
-        new = {kind for kind in new if (kind.__module__, kind.__name__) in _NAMESPACES or is_its_attributes(kind)}
+        new = {kind for kind in new if (kind.__module__, kind.__name__) in _NAMESPACES or is_taken_apart(kind)}
         new -= {type(x) for x in leaves if type(x) in new and any(_is_computed(type(x), name) for name in vars(x))}
         self.ways = {**self.ways, **dict.fromkeys(new, True)}
         return bool(new)
@@ -56,6 +56,11 @@ class Opening:
 def _is_computed(kind: type, name: str) -> bool:
     """Whether a class computes an attribute, whatever objects hold under its name."""
     return hasattr(type(getattr(kind, name, None)), "__set__")
+
+
+def is_taken_apart(kind: type) -> bool:
+    """Whether instances of a class of the program's are their attributes and items."""
+    return has_items(kind) or is_its_attributes(kind)
 
 
 def _is_object(part: Any) -> bool:

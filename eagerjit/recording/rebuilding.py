@@ -12,7 +12,7 @@ import dataclasses
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Set
 from types import CoroutineType, MethodType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from eagerjit import pytree
 from eagerjit.compiler.ir import Node
 from eagerjit.effects.clocks import Later
 from eagerjit.effects.journal import Journal
-from eagerjit.pytree import LEAF, Structure
+from eagerjit.pytree import LEAF, Derived, Structure
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_texts import Given, Piece, TracedText, tied
@@ -32,14 +32,6 @@ from eagerjit.watching.slots import Path
 
 AGAIN, ARGUMENT, RECORD = "again", "argument", object()
 _NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
-
-
-class Derived(NamedTuple):
-    """How an instance of a class derived from list, dict or OrderedDict is made: of its items, then its attributes."""
-
-    base: Any
-    keys: tuple[Any, ...] | None
-    names: tuple[str, ...]
 
 
 _LEAVES = (Tensor, *_NUMBERS, np.number, str, bytes, type(None), type, range, DType)
@@ -255,12 +247,12 @@ def paths_of(call: Any, records: Set[type], start: tuple[Any, ...] = ()) -> dict
     found: dict[int, Path] = {}
 
     def visit(value: Any, path: tuple[Any, ...]) -> None:
-        if isinstance(value, dict):
-            parts: Any = items_in_order(value)
+        if type(value) in records:
+            parts: Any = [(step, pytree.part_of(value, step)) for step in pytree.steps_in(value)]
+        elif isinstance(value, dict):
+            parts = items_in_order(value)
         elif isinstance(value, (list, tuple)):
             parts = enumerate(items_of(value))
-        elif type(value) in records:
-            parts = [(name, getattr(value, name)) for name in pytree.names_in(value)]
         elif isinstance(value, (TracedArray, TracedNumber)):
             parts = ()
         else:

@@ -12,9 +12,9 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.effects.clocks import Later, evaluated
-from eagerjit.pytree import LEAF, Structure
+from eagerjit.pytree import LEAF, Derived, Structure
 from eagerjit.recording.arrays import TracedArray
-from eagerjit.recording.rebuilding import AGAIN, ARGUMENT, RECORD, Derived
+from eagerjit.recording.rebuilding import AGAIN, ARGUMENT, RECORD
 from eagerjit.recording.traced_texts import TracedText, written
 
 Rebuild = Callable[[Sequence[Any], Any], Any]

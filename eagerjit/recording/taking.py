@@ -62,7 +62,7 @@ def taking(structure: Structure) -> Take | None:
 
 def _holds_its_fields(kind: type, names: Any) -> bool:
     """Whether instances of a dataclass hold their fields in dictionaries, and give what lies there."""
-    if not is_dataclass(kind) or not kind.__dictoffset__:
+    if type(names) is not tuple or not is_dataclass(kind) or not kind.__dictoffset__:
         return False
     return not any(hasattr(type(getattr(kind, name, None)), "__set__") for name in names)
 

@@ -6,10 +6,11 @@ code tells them apart, those of their class are known by identity instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
+from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.observation import ByIdentity
 from eagerjit.watching.slots import Slot
 
@@ -30,14 +31,26 @@ _WRITING = frozenset("repr str format ascii print __repr__ __str__".split())
 
 def note_identity(journal: Journal, values: Iterable[Any], source: str) -> None:
     """Code asks which objects these are, or those in lists and tuples among them."""
-    for value in _objects(journal, values):
-        kind, path = type(value), journal.paths[id(value)]
-        slots = {(id(step.holder), step.key) for step in path[:1] if type(step) is Slot}
-        journal.varying.left |= slots
-        given = not slots and path[0] != 2
-        problem = journal.refuse(f"it asks which {kind.__name__} it is given", source, ByIdentity)
-        if given and isinstance(problem, ByIdentity):
-            problem.kind = kind
+    for value in values:
+        for part in (value, *value) if type(value) in (list, tuple) else (value,):
+            if id(part) in journal.paths and _is_by_identity(part):
+                _refuse(journal, part, source)
+
+
+def _is_by_identity(value: Any) -> bool:
+    """Whether an object is equal to itself alone."""
+    kind = type(value)
+    return not isinstance(value, CONTAINERS) and (kind.__eq__ is object.__eq__ or kind.__hash__ is object.__hash__)
+
+
+def _refuse(journal: Journal, copy: Any, source: str) -> None:
+    """End a recording that asks which object a copy is."""
+    kind, path = type(copy), journal.paths[id(copy)]
+    slots = {(id(step.holder), step.key) for step in path[:1] if type(step) is Slot}
+    journal.varying.left |= slots
+    problem = journal.refuse(f"it asks which {kind.__name__} it is given", source, ByIdentity)
+    if not slots and path[0] != 2 and isinstance(problem, ByIdentity):
+        problem.kind = kind
 
 
 def note_compared(journal: Journal, operands: Sequence[Any], source: str) -> None:
@@ -52,6 +65,8 @@ def note_called(journal: Journal, function: Any, args: Sequence[Any], source: st
     if not isinstance(function, (*_OF_C, type)) or not journal.paths:
         return
     name = function.__name__
+    if function is id and args and id(args[0]) in journal.paths:
+        _refuse(journal, args[0], source)
     if name in _LOOKING or (isinstance(function, type) and function.__module__ != "builtins"):
         return
     bound = getattr(function, "__self__", None)
@@ -65,13 +80,3 @@ def is_written_by_address(value: Any) -> bool:
     """Whether the text of an object names its address."""
     kind = type(value)
     return kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__ and kind.__format__ is object.__format__
-
-
-def _objects(journal: Journal, values: Iterable[Any]) -> Iterator[Any]:
-    """The copies of objects among values that are known by identity."""
-    for value in values:
-        for part in (value, *value) if type(value) in (list, tuple) else (value,):
-            if id(part) in journal.paths and not isinstance(part, (list, dict, set, tuple)):
-                kind = type(part)
-                if kind.__eq__ is object.__eq__ or kind.__hash__ is object.__hash__:
-                    yield part

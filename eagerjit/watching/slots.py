@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.pytree import part_of
 from eagerjit.runtime.records import record
 from eagerjit.watching.observation import is_internal
 
@@ -111,11 +112,6 @@ def is_key(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
         return all(map(is_key, value))
     return type(value).__hash__ is not None
-
-
-def part_of(value: Any, key: Any) -> Any:
-    """What lies in a container under a key, or in a record under a name."""
-    return value[key] if isinstance(value, (list, tuple, dict)) else getattr(value, key)
 
 
 @record(frozen=True)

@@ -154,6 +154,107 @@ def a_class_derived_from_user_dict(jit):
         yield f(encoding), encoding.mask.dtype
 
 
+class Named(dict):
+    """A dictionary whose items are attributes too, as many programs have one for options and batches."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name, value):
+        self[name] = value
+
+
+class Output(collections.OrderedDict):
+    """A dictionary whose items lie in its attributes as well, as outputs of models do."""
+
+    def __init__(self, **items):
+        super().__init__()
+        for name, value in items.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name, value):
+        super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def __getitem__(self, key):
+        return super().__getitem__(key) if isinstance(key, str) else tuple(self.values())[key]
+
+
+class Stack(list):
+    def top(self):
+        return self[-1]
+
+
+@case(versions=6)
+def classes_derived_from_dictionaries_and_lists(jit):
+    read = jit(lambda batch: batch["x"] * 2 + batch.y)
+    for kind in (Named, Output):
+        for n in (2, 3, 4, 5):
+            yield read(kind(x=torch.ones(n), y=torch.ones(n) * n))
+        read = jit(lambda batch: batch["x"] * 2 + batch.y)
+    top = jit(lambda stack: stack.top() * len(stack) + stack[0])
+    for n in (2, 3, 4, 5):
+        yield top(Stack([torch.ones(n), torch.ones(n) * 2]))
+
+
+@case(versions=6)
+def items_and_attributes_that_are_changed(jit):
+    def f(batch, count):
+        batch.x = batch.x + count
+        batch["new"] = batch["x"].sum()
+        batch.parts.append(count)
+        return batch
+
+    for kind in (Named, Output):
+        compiled = jit(f)
+        for n in (2, 3, 4, 5):
+            given = kind(x=torch.ones(n), parts=[n])
+            yield compiled(given, n) is given, dict(given), vars(given)
+
+    def g(stack):
+        stack.append(stack[0] + 1)
+        stack.seen = len(stack)
+        return stack.pop(0)
+
+    compiled = jit(g)
+    for n in (2, 3, 4, 5):
+        stack = Stack([torch.ones(n)])
+        yield compiled(stack), list(stack), vars(stack)
+
+
+@case
+def a_derived_dictionary_that_is_reached_besides(jit):
+    for kind in (Named, Output):
+        held = [kind(x=torch.ones(n)) for n in (2, 2, 2)]
+        registry = types.SimpleNamespace(current=held[2])
+
+        def f(batch, registry=registry):
+            registry.current["x"] = registry.current["x"] + 1
+            return batch["x"] * 2, batch is registry.current
+
+        compiled = jit(f)
+        for i in (0, 1, 2, 0, 2, 1):
+            yield compiled(held[i])
+
+
+@case(outcome=FELL_BACK)
+def addresses_of_containers(jit):
+    for kind in (list, dict, Named, Stack):
+        told = []
+
+        def f(given, told=told):
+            told.append(id(given))
+            return torch.ones(2) * len(given)
+
+        compiled = jit(f)
+        for _ in range(4):
+            given = kind()
+            yield compiled(given), told[-1] == id(given)
+
+
 @case(versions=2)
 def attributes_assigned_and_deleted(jit):
     def f(batch, count):
