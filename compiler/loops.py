@@ -16,7 +16,8 @@
                 | convolution ...                          GPU: all of a kernel
                 | matrices OP PARAM ...                    GPU: a function of small matrices, all of a kernel
                 | attention KIND ...                       GPU: all of a kernel
-                | ordered NAME [by PARAM] { kernel }       GPU: all of a kernel
+                | ordered NAME [by PARAM of SIZE] [into PARAM] { kernel }   GPU: all of a kernel
+                | joined OP NAME* SIZE* DTYPE              GPU: all of a kernel
                 | several COUNT NAME* { kernel }           GPU: all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
@@ -33,6 +34,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from eagerjit.compiler.whole_kernels import (
+    Along,
+    Attention,
+    Convolution,
+    Joined,
+    Matrices,
+    Search,
+    Sort,
+    Weighted,
+)
 from eagerjit.runtime.records import record
 
 LANES = 32
@@ -46,6 +57,12 @@ PIECE = 8192
 
 FEW = 4096
 """Entries that are compared with each other at most; of more the order is found first."""
+
+CROWDED = 128
+"""Entries for each row, on average, of which the order is found first even if they are few."""
+
+SHARED = 64
+"""Neighbours in the order, at most, of which one program combines those of one place."""
 
 Index = tuple[tuple[str, "int | str"], ...]
 
@@ -162,112 +179,6 @@ class Product:
 
 
 @record(frozen=True)
-class Along:
-    """out = op of x along lines of `extent` elements, `inner` apart; a task is a line.
-
-    "add" and "mul" combine all elements up to each, floats in double precision. With `totals` programs share a line:
-    there is what each piece comes to, of PIECE elements or more. Without `out` those are computed.
-    """
-
-    out: str
-    x: str
-    op: str
-    extent: int | str
-    inner: int | str
-    dtype: str
-    totals: str = ""
-
-
-@record(frozen=True)
-class Search:
-    """A search (`ops/searches.py`) as all of a kernel: `memory` is its result, then its inputs.
-
-    "search", "search right"         sizes: elements and values per row; a task is a value
-    "running max", "running min", "recurrence"   sizes: elements per line, how far apart; a task is a line. More memory,
-        if there is any, has what pieces come to; "ahead" behind these: that is the result (as of `Along`)
-    "count flags"                    sizes: flags; a task counts those of FLAGS that hold
-    "positions"                      sizes: flags, and how many hold; a task is FLAGS of them, and reads those counts
-    """
-
-    op: str
-    memory: tuple[str, ...]
-    sizes: tuple[int | str, ...]
-    dtype: str
-
-
-@record(frozen=True)
-class Weighted:
-    """Weighted rows (`ops/sparse.py`) as all of a kernel; a task is a row of out, of so many `columns`."""
-
-    out: str
-    weights: str
-    x: str
-    starts: str
-    places: str
-    columns: int | str
-    entries: int | str
-    dtype: str
-
-
-@record(frozen=True)
-class Sort:
-    """A step of finding where the first `count` elements of lines of x are in order: sorted runs of `run` elements.
-
-    Without `source`, (keys, places) in memory, runs are made of x; else of runs of `part` elements there. What is
-    not sorted yet after this step goes to `target`, the same; the rest to out.
-    """
-
-    out: str
-    x: str
-    op: str
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    part: int
-    run: int
-    extent: int | str
-    inner: int | str
-    count: int | str
-    dtype: str
-
-
-@record(frozen=True)
-class Convolution:
-    """One of a convolution's three tensors from the others: `result` is "y", "x" or "w"; a task is a group.
-
-    `sizes` are images, and channels and rows per group; `spatial` per dimension, the outermost of three first, input,
-    kernel, output, stride, padding and dilation. All memory is contiguous; `last`: of what is multiplied, without
-    groups, after the channels for "y", or the rows of w for "x", have become the last dimension.
-    """
-
-    result: str
-    x: str
-    w: str
-    y: str
-    sizes: tuple[int | str, ...]
-    spatial: tuple[tuple[int | str, ...], ...]
-    dtype: str
-    last: bool = False
-
-
-@record(frozen=True)
-class Attention:
-    """Attention ("forward") or gradients of it ("query", "key_value") for a block of rows, of keys; a task is a head.
-
-    q, k, v and what else there is of mask, out, lse, g, delta, dq, dk and dv are matrices, or columns of numbers, of
-    every head: `memory` has for each its name here, its parameter, the steps along its two dimensions and along
-    `batch`. `sizes` are rows, keys, and features of q and of v.
-    """
-
-    kind: str
-    memory: tuple[tuple[str, str, tuple[int | str, ...]], ...]
-    sizes: tuple[int | str, ...]
-    batch: tuple[int | str, ...]
-    causal: bool
-    scale: float
-    dtype: str
-
-
-@record(frozen=True)
 class Several:
     """A kernel on `count` lots of arguments: those named in `different`, and their tasks, are numbered (`tasks_0`)."""
 
@@ -282,28 +193,19 @@ class Ordered:
 
     A task is an entry: those of one row take effect in their order, those of different rows at once. Without a key
     every column is written by its own entries alone, and a task is a column. More than FEW entries are taken in the
-    order of their keys, which is in the memory `order`.
+    order of their keys, which is in the memory `order`; so are fewer that are CROWDED in so many `rows`. With `parts`
+    programs share a row's entries: the order is cut into pieces of SHARED, and what a row's entries come to in a piece
+    that does not begin with its first goes there.
     """
 
     kernel: Kernel
     key: str
     order: str = ""
+    rows: int | str = 0
+    parts: str = ""
 
 
-@record(frozen=True)
-class Matrices:
-    """What a function of small matrices computes (`lower/matrices.py`), as all of a kernel; a task is a matrix.
-
-    `memory` has (NAME, PARAM) of its inputs and of those results that are wanted.
-    """
-
-    op: str
-    memory: tuple[tuple[str, str], ...]
-    sizes: tuple[int | str, ...]
-    numbers: tuple[float, ...]
-
-
-Whole = Ordered | Several | Attention | Convolution | Along | Sort | Search | Weighted | Matrices
+Whole = Ordered | Joined | Several | Attention | Convolution | Along | Sort | Search | Weighted | Matrices
 Stmt = Whole | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
@@ -356,10 +258,13 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
-            case Ordered(kernel, key, order):
-                lines.append(f"{indent}ordered {key}{f' by {order}' if order else ''} {{")
+            case Ordered(kernel, key, order, rows, parts):
+                shared = f" by {order} of {rows}" * bool(order) + f" into {parts}" * bool(parts)
+                lines.append(f"{indent}ordered {key}{shared} {{")
                 _print(kernel.body, indent + "  ", lines)
                 lines.append(indent + "}")
+            case Joined(op, out, keys, order, parts, sizes, dtype):
+                lines.append(f"{indent}joined {op} {out} {keys} {order} {parts} {sizes} {dtype}")
             case Several(kernel, different, count):
                 lines.append(f"{indent}several {count} {' '.join(different)} {{")
                 _print(kernel.body, indent + "  ", lines)

@@ -8,11 +8,12 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address, without_ones
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.accesses import Indexed
-from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop
+from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop, whole
 from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Temporary
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.lower.pointwise import Target, over, pointwise, store_all
 from eagerjit.compiler.lower.routines import order_of
+from eagerjit.compiler.lower.scattered import is_shared
 from eagerjit.compiler.ops import indexing
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
@@ -195,29 +196,58 @@ class RegionBuilder:
         work = sizes.mul(rows, width)
         tasks = blocks_of(width, self.blocking.columns)
         if self.blocking.products:
-            return self._in_parallel(kernel, list(emitter.arguments), place, rows, work)
+            return self._in_parallel(kernel, emitter, place, op, rows, width)
         return [Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))]
 
     def _in_parallel(
-        self, kernel: loops.Kernel, arguments: list[Argument], place: str, rows: sizes.Expr, work: sizes.Expr
+        self, kernel: loops.Kernel, emitter: Emitter, place: str, op: str, rows: sizes.Expr, width: sizes.Expr
     ) -> list[Built]:
-        """The kernel with a task per row; where there may be many, first their order by where they go."""
-        if isinstance(rows, int) and rows <= loops.FEW:
-            whole = loops.Kernel(kernel.name, kernel.params, (loops.Ordered(kernel, place),))
-            return [Built(whole, arguments, rows, work, 0, (self.node.source,))]
-        many = sizes.minimum(sizes.floordiv(rows, loops.FEW + 1), 1)
+        """The kernel with a task per row; where there may be many, or many for a place, first their order by places."""
+        work, line, places = sizes.mul(rows, width), self.node.source, self.node.type.shape[0]
+        many = sizes.minimum(
+            sizes.add(
+                sizes.floordiv(rows, loops.FEW + 1),
+                sizes.floordiv(rows, sizes.mul(sizes.add(places, 1), loops.CROWDED)),
+            ), 1,
+        )  # fmt: skip
+        if many == 0:
+            alone = loops.Kernel(kernel.name, kernel.params, (loops.Ordered(kernel, place),))
+            return [Built(alone, list(emitter.arguments), rows, work, 0, (line,))]
         index = self.node.inputs[1]
         keys, order = Temporary(f"{self.name}.keys", index.dtype.short), Temporary(f"{self.name}.order", "i64")
         shape = index.type.shape
         group, target = Group(-1, without_ones(shape)), Target(index, keys, contiguous_strides(shape))
         copied = pointwise(f"{self.name}.keys", group, [target], self.inline, self.failures, self.blocking)
-        copied.tasks, copied.sources = sizes.mul(copied.tasks, many), (self.node.source,)
+        copied.tasks, copied.sources = sizes.mul(copied.tasks, many), (line,)
         copied.temporaries = dict.fromkeys((keys, order), sizes.mul(rows, many))
-        name, source, amounts = f"{self.name}.order", self.node.source, (rows, 1, rows)
-        found = order_of(name, keys, keys.dtype, order, "ascending", amounts, many, rows, source)
-        params = (*kernel.params, loops.Param("order", "memory", order.dtype))
-        whole = loops.Kernel(kernel.name, params, (loops.Ordered(kernel, place, "order"),))
-        return [copied, *found, Built(whole, [*arguments, order], rows, work, 0, (source,))]
+        name, amounts = f"{self.name}.order", (rows, 1, rows)
+        found = order_of(name, keys, keys.dtype, order, "ascending", amounts, many, rows, line)
+        shared = is_shared(self.node, op)
+        parts = Temporary(f"{self.name}.parts", self.node.dtype.short)
+        memory = {"order": order} | ({"parts": parts} if shared else {})
+        params = [loops.Param(name, "memory", of.dtype) for name, of in memory.items()]
+        statement = loops.Ordered(kernel, place, "order", emitter.amount(places), "parts" * shared)
+        added = loops.Kernel(kernel.name, (*emitter.params, *params), (statement,))
+        built = Built(added, [*emitter.arguments, *memory.values()], rows, work, 0, (line,))
+        if not shared:
+            return [copied, *found, built]
+        others = sizes.mul(sizes.floordiv(sizes.add(rows, -1), loops.SHARED), many)
+        built.temporaries = {parts: sizes.mul(sizes.add(others, many), width)}
+        return [copied, *found, built, self._joined(op, (keys, order, parts), rows, width, others)]
+
+    def _joined(
+        self, op: str, memory: tuple[Temporary, ...], rows: sizes.Expr, width: sizes.Expr, others: sizes.Expr
+    ) -> Built:
+        """The kernel that joins the parts of a place's rows: so many pieces but the first may go on with one."""
+        dtype = self.node.dtype.short
+
+        def joined(names: tuple[str, ...], amounts: tuple[int | str, ...]) -> loops.Joined:
+            out, keys, order, parts = names
+            return loops.Joined(op, out, keys, order, parts, amounts, dtype)
+
+        amounts, work = (self.node.type.shape[0], rows, width), sizes.mul(rows, width)
+        dtypes = (dtype, *(m.dtype for m in memory))
+        return whole(f"{self.name}.joined", self.node, joined, [self.out, *memory], dtypes, amounts, others, work)
 
     def _scatter_add(self) -> list[Built]:
         return [*self._base(), *self._elements("add")]
@@ -228,7 +258,7 @@ class RegionBuilder:
     def _elements(self, op: str) -> list[Built]:
         """Elements of the value combined one by one; tasks take the dimensions before the scattered one."""
         base, index, value = self.node.inputs
-        if self.blocking.products and len(base.type.shape) == 1 and value.type.shape == index.type.shape:
+        if self.blocking.products and len(base.type.shape) == 1 and _are_alike(value, index):
             return self._rows(op)
         dim = self.node.attributes["dim"]
         dims = without_ones(index.type.shape)
@@ -308,6 +338,11 @@ class RegionBuilder:
         inner = writer.finish(f"{self.name}.1", [tasks_loop([serial])])
         kernel = loops.Kernel(inner.name, inner.params, (loops.Ordered(inner, ""),))
         return Built(kernel, list(emitter.arguments), lines, sizes.mul(sizes.product(dims), 4), 0, (self.node.source,))
+
+
+def _are_alike(value: Node, index: Node) -> bool:
+    """Whether the equal sizes of both are loops of both, however they are written."""
+    return len(without_ones(value.type.shape)) == len(without_ones(index.type.shape))
 
 
 def _behind(emitter: Emitter | None, other: Emitter) -> Emitter:

@@ -37,6 +37,16 @@ def in_parallel(node: Node, hints: Mapping[str, int]) -> Iterator[Node]:
     yield from nodes.nodes
 
 
+def is_shared(node: Node, op: str) -> bool:
+    """Whether programs share the entries of one place, whose result is then made of parts.
+
+    Products of floats are not: that of a part may overflow where all of them are 0. Nor are sums of floats that were
+    lines, which sizes of the recorded call decide: what they come to must not depend on it.
+    """
+    real = node.dtype.is_floating_point
+    return op in ("maximum", "minimum") or (op != "" and not real) or (op == "add" and not node.attributes.get("lines"))
+
+
 class _Nodes(Appended):
     """The nodes that replace one scatter."""
 
@@ -59,6 +69,7 @@ class _Nodes(Appended):
         index = self.emit(views.reshape, index, shape=index.shape[:1])
         op = indexing.add_rows if self.node.op is indexing.scatter_add else indexing.put_rows
         attributes = {"name": self.node.op.name, "error": self.node.attributes.get("error") or "RuntimeError"}
+        attributes["lines"] = True
         self.nodes.append(Node(op, (base, index, value), attributes, base.type, self.source))
 
     def elements(self) -> None:
@@ -77,7 +88,7 @@ class _Nodes(Appended):
         inside = self.emit(elementwise.logical_and, low, high)
         place = self.emit(elementwise.where, inside, place, self._number(-1))
         flat = [self._flat(x) for x in (base, place, value)]
-        attributes = {**self.node.attributes, "dim": 0, "size": base.shape[dim]}
+        attributes = {**self.node.attributes, "dim": 0, "size": base.shape[dim], "lines": True}
         self.nodes.append(Node(self.node.op, tuple(flat), attributes, flat[0].type, self.source))
         self.emit(views.reshape, self.nodes[-1], shape=base.shape)
 

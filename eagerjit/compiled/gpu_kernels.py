@@ -20,6 +20,7 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.codegen.triton.along import AlongKernel
 from eagerjit.compiler.codegen.triton.attention import AttentionKernel
 from eagerjit.compiler.codegen.triton.convolution import ConvolutionKernel
+from eagerjit.compiler.codegen.triton.joined import JoinedKernel
 from eagerjit.compiler.codegen.triton.matrices import MatricesKernel
 from eagerjit.compiler.codegen.triton.ordered import OrderedKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
@@ -42,8 +43,8 @@ from eagerjit.runtime.records import record
 GpuKernel = TritonKernel | ProductKernel | StatementKernel[Any]
 STATEMENT_KERNELS: dict[type, type[StatementKernel[Any]]] = {
     loops.Along: AlongKernel, loops.Attention: AttentionKernel, loops.Convolution: ConvolutionKernel,
-    loops.Matrices: MatricesKernel, loops.Ordered: OrderedKernel, loops.Search: SearchKernel, loops.Sort: SortKernel,
-    loops.Weighted: WeightedKernel,
+    loops.Joined: JoinedKernel, loops.Matrices: MatricesKernel, loops.Ordered: OrderedKernel,
+    loops.Search: SearchKernel, loops.Sort: SortKernel, loops.Weighted: WeightedKernel,
 }  # fmt: skip
 
 

@@ -12,7 +12,8 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
 - all, to a number          at most 1024 programs with running sums per lane, then one that combines their results
 - columns                   a program per part of the rows and block of columns, the sum a register; again combined
 - rows or elements added    a program per entry, of which the first of each destination adds the others in order; or
-                            columns in parallel, in the order of the entries (`ordered.py`)
+                            columns in parallel, in the order of the entries (`ordered.py`); of many entries the
+                            first in a piece of their order, and what pieces come to is joined (`joined.py`)
 - products                  a tile per program, or several programs that add in turn (`tiles.py`); what follows
                             elementwise on parts of the tile (`product.py`)
 - convolutions              products whose factors are gathered, for the output and both gradients (`convolution.py`)

@@ -3,7 +3,8 @@
 The first entry of those with the same destination is the one that does the work: it finds out that no entry before it
 has its index, then adds the others' rows as it meets them. A program compares many indices at a time, so looking is
 cheap; what takes time is adding, and entries of different destinations do it at the same time. Of many entries the
-order by destinations is known: those of one are neighbours in it.
+order by destinations is known: those of one are neighbours in it. Where the sum may be made of parts, the order is cut
+into pieces: the first of a destination in a piece adds those that follow it there, and `joined.py` adds up the pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from eagerjit.compiler.codegen.triton.source import (
     warps_for,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
-from eagerjit.compiler.loops import FEW, Check, Kernel, Let, Load, Loop, Ordered, Stmt, Store
+from eagerjit.compiler.loops import CROWDED, FEW, SHARED, Check, Kernel, Let, Load, Loop, Ordered, Stmt, Store
 from eagerjit.runtime.records import replace
 
 LOOK = 1024
@@ -49,6 +50,8 @@ class OrderedText(KernelText):
         *self.value, last = self.across.body
         assert isinstance(last, Store)
         self.store_ = last
+        self.before = next((s.name for s in self.value if isinstance(s, Load) and s.param == last.param), None)
+        self.dtypes |= {statement.parts: self.dtypes[last.param]}
 
     def body(self) -> list[str]:
         """The kernel's lines without its head."""
@@ -71,7 +74,9 @@ class OrderedText(KernelText):
         self.conditions.append(("column", LANES_OF))
         self.statements(self.row)
         self.emit(f"own = {self.values[self.statement.key].text}")
-        if self.by_order:
+        if self.by_order and self.before is None:
+            self._last_of_neighbours(count)
+        elif self.by_order:
             self._among_neighbours(count)
         else:
             self._among_all(count)
@@ -101,13 +106,18 @@ class OrderedText(KernelText):
 
     def _among_neighbours(self, count: str) -> None:
         """The first in the order with its index adds those that follow it, as many as it looks at together."""
-        order = self.statement.order
+        order, shared = self.statement.order, bool(self.statement.parts)
         self._combine("sum_of", "x + y")
         self.emit(f"before = tl.load({order} + tl.maximum(position - 1, 0))")
         self.emit(f"same = {self._alike('before', NONE, '_before')}(position > 0)")
-        self.emit("if same == 0:")
+        self.emit(f"if (same == 0) | (position % {SHARED} == 0):" if shared else "if same == 0:")
         outside = self._enter(set())
         self._add("", self.value)
+        if shared:
+            self.emit(f"kept = tl.where(same, {self._filled_like(self._incoming)}, kept)")
+            self.emit(f"piece = position // {SHARED}")
+            self.emit(f"stop = tl.minimum(piece * {SHARED} + {SHARED}, {count})")
+            count = "stop"
         self._lines("first = position + 1", "more = True", "while more:")
         within = self._enter(set())
         self._lines(
@@ -124,8 +134,39 @@ class OrderedText(KernelText):
         self._add_nearest()
         self._lines("first += LOOK", "more = length == LOOK")
         self._leave(within)
+        if shared:
+            self._store_shared()
+        else:
+            self.store(self.store_.param, self.store_.index, self._kept)
+        self._leave(outside)
+
+    def _store_shared(self) -> None:
+        """What began with a destination's first entry is kept there, that of a later piece is a part."""
+        self.values["piece"] = Name("piece", "index")
+        of_piece = (("piece", str(self._bound(self.across.stop))), (self.across.var, 1))
+        for head, param, index in (
+            ("if same == 0:", self.store_.param, self.store_.index), ("else:", self.statement.parts, of_piece)
+        ):  # fmt: skip
+            self.emit(head)
+            outside = self._enter(set())
+            self.store(param, index, self._kept)
+            self._leave(outside)
+
+    def _last_of_neighbours(self, count: str) -> None:
+        """The last in the order with its index takes the place of all others."""
+        self.emit(f"after = tl.load({self.statement.order} + tl.minimum(position + 1, {count} - 1))")
+        self.emit(f"same = {self._alike('after', NONE, '_after')}(position + 1 < {count})")
+        self.emit("if same == 0:")
+        outside = self._enter(set())
+        self._add("", self.value)
         self.store(self.store_.param, self.store_.index, self._kept)
         self._leave(outside)
+
+    @property
+    def _incoming(self) -> Name:
+        """An entry's own value, before it joins what is there."""
+        joins = next(s for s in self.value if isinstance(s, Let) and s.name == self.store_.value)
+        return self.wide(joins.args[1])
 
     @property
     def _kept(self) -> Name:
@@ -180,11 +221,10 @@ class OrderedText(KernelText):
 
     def _add(self, suffix: str, body: Sequence[Stmt]) -> None:
         """One entry's row joins what is kept."""
-        before = next((s.name for s in body if isinstance(s, Load) and s.param == self.store_.param), None)
         statements = _renamed(body, suffix, {s.name for s in self.row if isinstance(s, Let | Load)} if suffix else ())
-        if suffix and before is not None:
+        if suffix and self.before is not None:
             statements = [s for s in statements if not (isinstance(s, Load) and s.param == self.store_.param)]
-            self.values[before + suffix] = self._kept
+            self.values[self.before + suffix] = self._kept
         self.statements(statements)
         name = self.store_.value + suffix
         result = self.wide(name if name in self.values else self.store_.value)
@@ -257,7 +297,7 @@ class OrderedKernel(StatementKernel[Ordered]):
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
-        """The file; that for more than FEW entries comes second."""
+        """The file; that for entries in order comes second."""
         s = self.statement
         if not s.key:
             return (self.file(LinesText(s), ("LANES", "WIDE")),)
@@ -275,7 +315,8 @@ class OrderedKernel(StatementKernel[Ordered]):
             lanes = min(lanes, COLUMNS)
             constants = {"LANES": lanes, "WIDE": int(reach >= INT32)}
             return Launch(source, constants, 1, max(-(-tasks // lanes), 1), multiples(source, tasks, sizes))
-        by_order = bool(self.statement.order) and tasks > FEW
+        crowd = CROWDED * (known(self.statement.rows, sizes) + 1)
+        by_order = bool(self.statement.order) and (tasks > FEW or tasks >= crowd)
         source = self.sources[by_order]
         look = min(power_of_two(tasks), NEIGHBOURS if by_order else LOOK)
         constants = {"LANES": lanes, "LOOK": look, "WIDE": int(reach >= INT32)}
