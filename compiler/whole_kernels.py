@@ -30,7 +30,8 @@ class Search:
     "running max", "running min", "recurrence"   sizes: elements per line, how far apart; a task is a line. More memory,
         if there is any, has what pieces come to; "ahead" behind these: that is the result (as of `Along`)
     "count flags"                    sizes: flags; a task counts those of FLAGS that hold
-    "positions"                      sizes: flags, and how many hold; a task is FLAGS of them, and reads those counts
+    "positions"                      sizes: flags, and how many hold; a task is FLAGS of them, and reads those counts,
+        of PIECE counts or more one of their sums so far
     """
 
     op: str

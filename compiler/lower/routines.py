@@ -9,17 +9,17 @@ import numpy as np
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import Built, Parameters, whole
+from eagerjit.compiler.lower.build import Built, Parameters
 from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
-from eagerjit.compiler.lower.pieces import lines_of, totals_of
+from eagerjit.compiler.lower.pieces import lines_of
+from eagerjit.compiler.lower.scans import scans
 from eagerjit.compiler.lower.searches import SEARCHES, search_call, search_work
 from eagerjit.compiler.lower.sparse import product_call, product_work
 from eagerjit.compiler.ops import routines, sparse
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, LINE_BYTES, SIGNED, UNSIGNED
 from eagerjit.runtime.native.scan import TOGETHER
-from eagerjit.runtime.records import replace
 
 RUN, MERGED, MOST = 1024, 16, 1 << 34
 """Elements that are sorted by comparing all with all; runs that are merged in one step; elements of a line at most."""
@@ -71,29 +71,12 @@ def order_of(
 def along(name: str, node: Node, out: Argument) -> list[Built]:
     """The kernels of a scan, for targets whose kernels do them."""
     x, op = node.inputs[0], node.attributes["combine"]
-    where, dtype, real = layout(x), x.dtype.short, x.dtype.is_floating_point
+    where, dtype = layout(x), x.dtype
     source = Pointer(where.root, where.offset)
-    *amounts, lines = lines_of(node)
-
-    def scan(names: tuple[str, ...], amounts: tuple[int | str, ...]) -> loops.Along:
-        (result, x_, *totals), (extent, inner) = names, amounts
-        return loops.Along(result, x_, op, extent, inner, dtype, *totals[:1])
-
-    def of_pieces(names: tuple[str, ...], amounts: tuple[int | str, ...]) -> loops.Along:
-        return replace(scan(names, amounts), out="", totals=names[0])
-
-    def built(name: str, statement: Any, memory: list[Argument], dtypes: tuple[str, ...], tasks: sizes.Expr) -> Built:
-        return whole(name, node, statement, memory, dtypes, amounts, tasks, work_of(node))
-
-    count = totals_of(amounts[0], lines)
-    # The product of a piece may overflow where all products are 0.
-    if count == 0 or (real and op == "mul"):
-        return [built(name, scan, [out, source], (dtype, dtype), lines)]
-    wide = "f64" if real else "i64"
-    totals = Temporary(f"{name}.totals", wide)
-    first = built(f"{name}.totals", of_pieces, [totals, source], (wide, dtype), count)
-    first.temporaries = {totals: count}
-    return [first, built(name, scan, [out, source, totals], (dtype, dtype, wide), lines)]
+    extent, inner, lines = lines_of(node)
+    return scans(
+        name, node, op, out, source, dtype.short, dtype.is_floating_point, (extent, inner), lines, work_of(node)
+    )
 
 
 def work_of(node: Node) -> sizes.Expr:

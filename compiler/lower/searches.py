@@ -11,6 +11,7 @@ from eagerjit.compiler.lower.build import Built, whole
 from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.pieces import lines_of, totals_of
+from eagerjit.compiler.lower.scans import scans
 from eagerjit.compiler.ops import searches
 from eagerjit.runtime.native.search import CHUNK, DOUBLES, INTEGERS, ORDERED_INTEGERS, SINGLES, TOGETHER
 
@@ -45,19 +46,30 @@ def search_kernels(name: str, node: Node, out: Argument) -> list[Built]:
     inputs: list[Argument] = [Pointer(where.root, where.offset) for where in map(layout, node.inputs)]
     dtype = node.inputs[0].dtype.short
     if node.op is searches.positions:
-        flags = node.inputs[0].type.numel
-        blocks = _groups(flags, loops.FLAGS)
-        counts = Temporary(f"{name}.counts", "i64")
-        first = _kernel(name, node, "count flags", [counts, *inputs], ("i64", dtype), (flags,), blocks)
-        first.temporaries = {counts: blocks}
-        found = (flags, node.type.numel)
-        memory = (node.dtype.short, dtype, "i64")
-        second = _kernel(f"{name}.places", node, "positions", [out, *inputs, counts], memory, found, blocks)
-        return [first, second]
+        return _positions(name, node, out, inputs)
     if node.op is not searches.search:
         return _along(name, node, out, inputs)
     op, rows = "search" + " right" * node.attributes["right"], [i.type.shape[-1] for i in node.inputs]
     return [_kernel(name, node, op, [out, *inputs], (node.dtype.short, dtype, dtype), rows, node.type.numel)]
+
+
+def _positions(name: str, node: Node, out: Argument, inputs: list[Argument]) -> list[Built]:
+    """The kernels that find where flags hold: how many hold in each block, and of many blocks in those before it."""
+    dtype, flags = node.inputs[0].dtype.short, node.inputs[0].type.numel
+    blocks = _groups(flags, loops.FLAGS)
+    counts = Temporary(f"{name}.counts", "i64")
+    first = _kernel(name, node, "count flags", [counts, *inputs], ("i64", dtype), (flags,), blocks)
+    first.temporaries = {counts: blocks}
+    found = (flags, node.type.numel)
+    memory = (node.dtype.short, dtype, "i64", "i64")
+    many = sizes.minimum(totals_of(blocks, 1), 1)
+    before, scanned = counts, list[Built]()
+    if many != 0:
+        before, work = Temporary(f"{name}.before", "i64"), search_work(node)
+        scanned = scans(f"{name}.scan", node, "add", before, counts, "i64", False, (blocks, 1), many, work)
+        scanned[0].temporaries[before] = sizes.mul(blocks, many)
+    second = _kernel(f"{name}.places", node, "positions", [out, *inputs, counts, before], memory, found, blocks)
+    return [first, *scanned, second]
 
 
 def _along(name: str, node: Node, out: Argument, inputs: list[Argument]) -> list[Built]:

@@ -209,3 +209,21 @@ def test_one_version_of_extremes_for_all_sizes(small: None) -> None:
         assert np.array_equal(first.numpy(), extremes(x, 0).numpy())
         assert np.array_equal(second.numpy(), extremes(x, 1).numpy())
         np.testing.assert_allclose(sums.numpy(), x.logcumsumexp(0).numpy(), 1e-13, 1e-13)
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 100, 257])
+def test_where_many_flags_hold(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Counts of 8 flags, which from 4 on are scanned in pieces."""
+    small_pieces(monkeypatch, False)
+    for module in (loops, searching):
+        monkeypatch.setattr(module, "FLAGS", 8)
+    for module in (pieces, lines, searching):
+        monkeypatch.setattr(module, "PIECE", 4)
+    monkeypatch.setattr(lines, "STEP", 2)
+    x = ej.tensor(RANDOM.integers(-1, 2, count))
+    with gpu_kernels.interpreted() as made:
+        found, places = jit(lambda x: (x[x > 0], (x > 0).nonzero()))(x)
+    assert found._data.tobytes() == x[x > 0]._data.tobytes()
+    assert places._data.tobytes() == (x > 0).nonzero()._data.tobytes()
+    texts = [launch.source.text for m in made for launch in m.launched]
+    assert any("associative_scan(x, 1, add_i64)" in text for text in texts) == (count > 24)

@@ -20,7 +20,7 @@ from eagerjit.compiler.codegen.triton.source import (
     multiples,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
-from eagerjit.compiler.loops import FLAGS, Kernel, Search
+from eagerjit.compiler.loops import FLAGS, PIECE, Kernel, Search
 
 VALUES = 256
 """Values that one program looks up."""
@@ -80,14 +80,18 @@ class SearchText(KernelText):
         return [*self._flags(), f"tl.store({self.statement.memory[0]} + line, tl.reduce(flag, 0, add))"]
 
     def _positions(self) -> list[str]:
-        (out, _, counts), (_, count) = self.statement.memory, self.statement.sizes
+        (out, _, counts, sums), (_, count) = self.statement.memory, self.statement.sizes
         return [
-            "before = tl.full((LANES,), 0, tl.int64)",
-            "for first in range(0, line, LANES):",
-            "    block = first + tl.arange(0, LANES)",
-            f"    before += tl.load({counts} + block, mask=block < line, other=0)",
             *self._flags(),
-            "place = tl.reduce(before, 0, add) + tl.associative_scan(flag, 0, add) - 1",
+            "if SCANNED:",
+            f"    before = tl.load({sums} + line - 1, mask=line > 0, other=0)",
+            "else:",
+            "    earlier = tl.full((LANES,), 0, tl.int64)",
+            "    for first in range(0, line, LANES):",
+            "        block = first + tl.arange(0, LANES)",
+            f"        earlier += tl.load({counts} + block, mask=block < line, other=0)",
+            "    before = tl.reduce(earlier, 0, add)",
+            "place = before + tl.associative_scan(flag, 0, add) - 1",
             f"tl.store({out} + place, i.to(tl.int64), mask=(flag != 0) & (place < {count}))",
         ]
 
@@ -103,7 +107,7 @@ class SearchKernel(StatementKernel[Search]):
         """The file."""
         writer = WRITERS.get(self.statement.op.split()[0], SearchText)
         text = writer(self.kernel, self.statement)
-        return (self.file_as_named(text, ("TASKS", "LANES", "HALVINGS", "WIDE")),)
+        return (self.file_as_named(text, ("TASKS", "LANES", "HALVINGS", "SCANNED", "WIDE")),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many values or lines of these sizes."""
@@ -111,7 +115,10 @@ class SearchKernel(StatementKernel[Search]):
         source = self.sources[0]
         aligned = multiples(source, tasks, sizes)
         if self.statement.op in ON_FLAGS:
-            return Launch(source, {"LANES": FLAGS, "WIDE": int(extent + FLAGS >= INT32)}, 4, tasks, aligned)
+            constants = {"LANES": FLAGS, "WIDE": int(extent + FLAGS >= INT32)}
+            if "SCANNED" in source.constants:
+                constants["SCANNED"] = int(tasks >= PIECE)
+            return Launch(source, constants, 4, tasks, aligned)
         if self.statement.op.startswith("search"):
             lanes = min(power_of_two(tasks), VALUES)
             wide = int((tasks + others[0]) * extent >= INT32)
