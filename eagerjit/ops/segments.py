@@ -51,11 +51,14 @@ def segment_reduce(
     places = arange(size, device=data.device).expand(*lengths.shape[:-1], size)
     segments = searchsorted(ends, places.contiguous(), right=True)
     rest = (1,) * (data.ndim - lengths.ndim)
-    segments = segments.reshape((*segments.shape, *rest)).expand(data.shape)
     start = _START[reduce] if initial is None else initial
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
     found = full(shape, start, dtype=data.dtype, device=data.device)
-    found = found.scatter_reduce(axis, segments, data, _COMBINE[reduce])
+    if axis == 0 and _COMBINE[reduce] == "sum":
+        found = found.index_add(0, segments, data)  # rows, of which programs of a GPU share those of one segment
+    else:
+        places = segments.reshape((*segments.shape, *rest)).expand(data.shape)
+        found = found.scatter_reduce(axis, places, data, _COMBINE[reduce])
     if reduce != "mean":
         return found
     sizes = lengths.reshape((*lengths.shape, *rest)).to(data.dtype)

@@ -151,6 +151,18 @@ def test_counts(small: None, call: Any) -> None:
     assert found._data.tobytes() == call(x)._data.tobytes()
 
 
+@pytest.mark.parametrize("how", ["sum", "mean"])
+def test_segments(small: None, how: str) -> None:
+    data, lengths = ej.tensor(RANDOM.normal(size=(COUNT, 3))), ej.tensor([40, 0, 25, 5])
+
+    def call(data: Any, lengths: Any) -> Any:
+        return ej.segment_reduce(data, how, lengths=lengths, unsafe=True)
+
+    found, texts = launched(call, data, lengths)
+    assert are_joined(texts)
+    np.testing.assert_allclose(found.numpy(), call(data, lengths).numpy(), rtol=1e-12)
+
+
 def test_gradients_of_what_is_looked_up(small: None) -> None:
     table, at = ej.tensor(RANDOM.normal(size=(2, 5))), ej.tensor(RANDOM.integers(0, 2, (7, 10)))
 
