@@ -18,11 +18,12 @@ from eagerjit.ops.index import lines_at, take_rows, wrapped
 from eagerjit.ops.searching import select_masked
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.numbers import SymbolicInt
+from eagerjit.recording.traced_ranges import is_range
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
-from eagerjit.tensors.from_data import tensor
+from eagerjit.tensors.from_data import of_range, tensor
 from eagerjit.tensors.placement import index_beside
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
@@ -72,6 +73,8 @@ def _as_index(entry: Any) -> Any:
         raise TypeError(f"new(): invalid data type '{type(entry).__name__}'")
     if isinstance(entry, (list, tuple)) and any(isinstance(e, SymbolicInt) for e in entry):
         return tensor(list(entry))
+    if is_range(entry):
+        return of_range(entry) if entry else _places(entry.tied())
     if isinstance(entry, (bool, list, range, tuple, np.ndarray)):
         return entry.shared() if type(entry) is TracedArray else _places(entry)
     if hasattr(entry, "__index__"):

@@ -22,6 +22,7 @@ from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber, comput
 from eagerjit.recording.host_steps import Call, HostSteps, Number, Result, Scalar, Size, Step, Value, kind_of
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.results import origins
+from eagerjit.recording.traced_ranges import TracedRange
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
 from eagerjit.state import set_tracer, state
@@ -139,6 +140,8 @@ class HostWork:
             return slice(*self._taken((value.start, value.stop, value.step)))
         if kind is np.ndarray:
             return value.copy()
+        if kind is TracedRange:
+            return value.tied()
         if isinstance(value, _CONSTANTS) or value is _NO_VALUE:
             return value
         raise _Unknown("a function" if callable(value) else f"a {kind.__name__}")

@@ -23,6 +23,7 @@ from eagerjit.effects.journal import Journal
 from eagerjit.pytree import LEAF, Derived, Structure
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.traced_ranges import TracedRange
 from eagerjit.recording.traced_texts import Given, Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
@@ -34,6 +35,7 @@ AGAIN, ARGUMENT, RECORD = "again", "argument", object()
 _NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
 
 
+_ENDS = ("start", "stop", "step")
 _LEAVES = (Tensor, *_NUMBERS, np.number, str, bytes, type(None), type, range, DType)
 
 
@@ -62,9 +64,14 @@ class Flattening:
             return self._of_numpy(value)
         if kind is Given:
             return ARGUMENT, value.path, ()
-        if kind is slice:
+        if kind is TracedRange and id(value) in self.numbers:
+            return AGAIN, self.numbers[id(value)], ()
+        if kind in (slice, TracedRange):
             self.plain = False
-            return kind, None, tuple([self.flatten(v) for v in (value.start, value.stop, value.step)])
+            if kind is TracedRange:
+                self.numbers[id(value)] = len(self.numbers)
+                self._alive.append(value)
+            return value.__class__, _ENDS, tuple([self.flatten(getattr(value, name)) for name in _ENDS])
         if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
             if isinstance(value, Tensor) and type(value._data) is not Node and not self.journal.is_fresh(value):
                 self.journal.tracer.value(value)  # from outside: a leaf, which every call gives itself

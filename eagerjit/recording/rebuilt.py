@@ -90,8 +90,8 @@ class _Code:
         elif kind is TracedArray:
             array = f"flat[{next(self.order)}]._data"
             made = f"{array}.view()" if keys else f"{self.constant(_as_given)}({array})"
-        elif kind is frozenset:
-            made = f"{self.constant(kind)}({self.items(children)})"
+        elif kind in (frozenset, range):
+            made = f"{self.constant(kind)}({'*' if kind is range else ''}{self.items(children)})"
         elif kind in (list, set, deque):
             made = f"{self.constant(kind)}({f'maxlen={keys}' if kind is deque else ''})"
         elif kind in (dict, OrderedDict, Counter, defaultdict):
@@ -107,7 +107,7 @@ class _Code:
                 self.lines.append(f"{name}[{key}] = {value}")
         elif type(keys) is Derived:
             self.fill(name, keys, children)
-        elif kind not in (np.ndarray, TracedArray, frozenset, list, set, deque):
+        elif kind not in (np.ndarray, TracedArray, frozenset, range, list, set, deque):
             self.attributes(name, keys, children)
         return name
 

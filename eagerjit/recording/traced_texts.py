@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from eagerjit.compiler import sizes
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.recording.traced_ranges import TracedRange
 from eagerjit.runtime.program import Op
 from eagerjit.watching.slots import Path
 
@@ -108,7 +109,7 @@ def at_present(value: Any) -> Any:
 
 def tied(value: Any) -> Any:
     """A number or text of the trace as Python's own, which ties the trace to it; other values as they are."""
-    if type(value) is Given:
+    if type(value) in (Given, TracedRange):
         return value.tied()
     return str(value) if type(value) is TracedText else plain(value)
 

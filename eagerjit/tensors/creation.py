@@ -190,7 +190,7 @@ def _arange_body(start: Any, step: Any, length: Any, dtype: DType) -> Tensor:
 
 
 _arange = Op("arange", _arange_body, None, differentiable=False)
-_long_arange = Op("long_arange", _arange_body, None, ("start", "step", "length"), differentiable=False)
+long_arange = Op("long_arange", _arange_body, None, ("start", "step", "length"), differentiable=False)
 
 
 @makes
@@ -210,7 +210,7 @@ def arange(
         if step > 0:
             length = (end - start + step - 1) // step
             if length >= _MANY:
-                made = _long_arange.call(start, step, length, dtypes.int64)
+                made = long_arange.call(start, step, length, dtypes.int64)
             else:
                 made = new_tensor(np.arange(start, end, step))
             return made.requires_grad_() if requires_grad else made
@@ -240,7 +240,7 @@ def arange(
     if state.tracer is not None:
         return _arange.run((start, step, length, dtype))
     if length >= _MANY and dtype in dtypes.ALL:
-        return finish(_long_arange.call(start, step, length, dtype), requires_grad)
+        return finish(long_arange.call(start, step, length, dtype), requires_grad)
     if whole and not dtype.is_floating_point:
         array = np.arange(start, end, step, dtype=np.int64)
     else:

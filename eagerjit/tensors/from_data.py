@@ -12,6 +12,7 @@ from eagerjit.devices import CPU
 from eagerjit.ops.index import stack
 from eagerjit.recording.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.traced_ranges import is_range
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.making import FROM_NUMPY, TENSOR, MakeCall
@@ -50,6 +51,8 @@ def tensor(
         return finish(copied if dtype is None else copied.to(dtype), requires_grad)
     if state.tracer is not None and type(data) is deque:
         data = list(data)
+    if is_range(data):
+        return finish(of_range(data, dtype), requires_grad)
     if state.tracer is not None and _is_traced(data):
         return _stacked(data, dtype or inferred_dtype(data), sizes_of_data(data), 0)
     if isinstance(data, (str, bytes)):
@@ -83,6 +86,16 @@ def _is_traced(data: Any) -> bool:
     if type(data) in (SymbolicInt, TracedFloat, TracedArray, TracedNumber):
         return True
     return isinstance(data, Tensor) and type(data._data) is Node
+
+
+def of_range(data: Any, dtype: DType | None = None) -> Tensor:
+    """The numbers of a TracedRange: those of this call where there are none, and where a dtype may refuse some."""
+    from eagerjit.tensors.creation import long_arange
+
+    if dtype not in (None, dtypes.int64, dtypes.float32, dtypes.float64) or not data:
+        return tensor(data.tied(), dtype=dtype)
+    made: Tensor = long_arange.run((data.start, data.step, data.length(), dtypes.int64))
+    return made if dtype is None else made.to(dtype)
 
 
 def _stacked(data: Any, dtype: DType, sizes: tuple[Any, ...], dim: int) -> Tensor:

@@ -37,7 +37,8 @@ from eagerjit.recording import exact_sums, numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.rounding import ROUNDED, as_float, of_math, rounded
-from eagerjit.recording.traced_texts import TracedText, tied_text
+from eagerjit.recording.traced_ranges import range_instead
+from eagerjit.recording.traced_texts import tied_text
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle
 from eagerjit.tensors.tensor import Tensor
@@ -57,11 +58,12 @@ from eagerjit.watching.library_calls import (
     switches_mode,
     with_owner,
 )
-from eagerjit.watching.library_in_python import class_of, in_python, length_of
+from eagerjit.watching.library_in_python import in_python, of_stand_in
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal
 from eagerjit.watching.plain_numbers import with_plain_numbers
 from eagerjit.watching.slots import ABSENT
 from eagerjit.watching.texts import LOGGED
+from eagerjit.watching.tying import tied_for, with_tied
 
 _READING = frozenset("get __getitem__ __contains__ __len__ __iter__ keys values items copy index count".split())
 """Methods of containers that tell what they hold."""
@@ -87,7 +89,6 @@ _ADDING = frozenset("register_buffer register_parameter register_module add_modu
 
 _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
 _NUMBERS = (SymbolicInt, TracedFloat, TracedNumber, Later)
-_STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, TracedText, Later)
 _SWITCHES = ("train", "eval")
 _UNREAD = (type, FunctionType, ModuleType, Tensor)
 
@@ -108,10 +109,9 @@ class Calls(PutOff, LibraryCalls):
         if self._takes_iterator(function, args, kwargs):
             return functools.partial(self._call_with_list, function, frame, source)
         world, histories = self.journal.world, self.journal.windows.histories
-        if any(type(x) is TracedText for x in (*args, *kwargs.values())) and not texts.keeps_texts(function, args):
-            args, kwargs = tuple(map(tied_text, args)), {n: tied_text(v) for n, v in kwargs.items()}
-            instead = self.about_to(function, args, kwargs, frame, source)
-            return texts.with_tied(function if instead is None else instead)
+        if (own := tied_for(function, args, kwargs)) is not None:
+            instead = self.about_to(function, *own, frame, source)
+            return with_tied(function if instead is None else instead)
         instead = histories.called(function, args, kwargs.values())
         if instead is None:
             self._note_given(function, args, kwargs)
@@ -190,13 +190,12 @@ class Calls(PutOff, LibraryCalls):
             return self.refused(f"calls {name}", source)
         if function is id and any(isinstance(a, Tensor) for a in args):
             journal.tracer.compares_identities = True
-        if function is type and len(args) == 1 and type(args[0]) in _STAND_INS:
-            return class_of
-        if function is len and len(args) == 1 and isinstance(args[0], (Tensor, TracedArray)):
-            return length_of
+        if len(args) == 1 and (instead := of_stand_in(function, args[0])) is not None:
+            return instead
         if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
             return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
-        if (instead := numpy_numbers.instead(function, args, kwargs) or in_python(function, args, kwargs)) is not None:
+        instead = numpy_numbers.instead(function, args, kwargs) or in_python(function, args, kwargs)
+        if instead := instead or range_instead(function, args, self.use):
             return instead
         if made_by_host(function, args, kwargs):
             return functools.partial(by_host, function)

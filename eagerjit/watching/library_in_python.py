@@ -6,8 +6,16 @@ import bisect
 import collections
 import heapq
 import operator
+from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
+
+from eagerjit.effects.clocks import Later
+from eagerjit.recording.arrays import TracedArray, TracedNumber
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.traced_ranges import TracedRange
+from eagerjit.recording.traced_texts import TracedText
+from eagerjit.tensors.tensor import Tensor
 
 
 def _count_elements(mapping: Any, elements: Any) -> None:
@@ -89,11 +97,20 @@ def in_python(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return found if found is not None and not kwargs and len(args) == found.__code__.co_argcount else None
 
 
-def class_of(value: Any) -> Any:
-    """`type`, of which a stand-in has another one than it shows."""
+STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, TracedText, TracedRange, Later)
+"""What has another class than it shows."""
+
+
+def of_stand_in(function: Any, value: Any) -> Callable[[Any], Any] | None:
+    """What is called in place of `type` and `len`, of what stands for a value of the call; None for other functions."""
+    if function is type:
+        return _class_of if type(value) in STAND_INS else None
+    return _length_of if function is len and isinstance(value, (Tensor, TracedArray)) else None
+
+
+def _class_of(value: Any) -> Any:
     return value.__class__
 
 
-def length_of(value: Any) -> Any:
-    """`len`, which would need the number itself."""
+def _length_of(value: Any) -> Any:
     return value.shape[0] if value.ndim else len(value)

@@ -22,9 +22,9 @@ from eagerjit.guards.reads import KEYS
 from eagerjit.guards.value_guards import kind_of_option
 from eagerjit.recording import tensor_attributes
 from eagerjit.recording.array_slots import is_picked, read_array
-from eagerjit.recording.arrays import TracedArray, TracedNumber
+from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.trace import Tracer
-from eagerjit.recording.traced_texts import TracedText, plain_key
+from eagerjit.recording.traced_texts import plain_key
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
@@ -35,10 +35,11 @@ from eagerjit.watching.containers import CHANGING, CONTAINERS
 from eagerjit.watching.identities import note_compared, note_identity
 from eagerjit.watching.implicit import Implicit, note_attribute, note_entered
 from eagerjit.watching.instructions import handlers, may_change
+from eagerjit.watching.library_in_python import STAND_INS
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.watching.slots import ABSENT, is_key, look, position
 
-_STAND_INS = (Tensor, TracedArray, TracedNumber, TracedText)
+_STAND_INS = (Tensor, *STAND_INS)
 
 
 class Observer(Implicit, Imports):
@@ -109,7 +110,7 @@ class Observer(Implicit, Imports):
         if event == "exception" and 0 <= frame.f_lasti - self._changing.get(frame, -1) <= _PRECALL:
             self.journal.refuse("it catches an error of what it changes", source(frame))
         if event == "exception" and argument[0] is TypeError and self.journal.tracer.formatted and self.journal.catches:
-            self.journal.refuse("it catches an error that a text may have caused", source(frame))
+            self.journal.refuse("it catches an error that a text or range may have caused", source(frame))
         if event == "line" and not self.readable:
             self.ran[frame.f_code].add(frame.f_lineno)
             if may_change(frame.f_code, frame.f_lineno):
@@ -177,8 +178,7 @@ class Observer(Implicit, Imports):
             self._making[frame] = owner, name, "attribute"
         if owner is os and name == "environ":
             self.journal.checks.append(functools.partial(os.environ.__eq__, dict(os.environ)))
-        builtin = lookup.by_builtin(owner, name)
-        if builtin is not None:
+        if (builtin := lookup.by_builtin(owner, name)) is not None:
             self.calls.builtin_method(builtin.__name__, owner, (name,), {}, source(frame))
             held = look(owner, name, "item") if isinstance(owner, dict) else ABSENT
             if held is not ABSENT and (name in self.stored or self.varying.is_input(owner, name, held)):

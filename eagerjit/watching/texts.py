@@ -7,21 +7,19 @@ becomes a TracedText at once: no mark is in a text that the user's code sees.
 from __future__ import annotations
 
 import functools
-import logging
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, SimpleNamespace
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 import numpy as np
 
 from eagerjit.effects.clocks import Later
-from eagerjit.guards.comparing import is_library_name, is_plain
+from eagerjit.guards.comparing import is_plain
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.recording.traced_texts import Piece, TracedText, parts_of, tied, tied_text
+from eagerjit.recording.traced_texts import Piece, TracedText, parts_of, tied
 from eagerjit.runtime.source import is_library
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Shape, Tensor
@@ -292,34 +290,3 @@ def _piece(form: str, kind: str, value: Any) -> tuple[Any, ...] | None:
 
 def _by_percent(number: Any, form: str) -> str:
     return form % number  # type: ignore[no-any-return]
-
-
-# -- what takes texts -------------------------------------------------------------------------------------------------
-
-
-_KEEPING = frozenset("append appendleft insert write join format".split())
-_TAKING = (print, warnings.warn, isinstance, type, callable, format, str, dict, list, tuple, SimpleNamespace)
-_TEXTUAL = (str, bytes, int, float, BaseException)
-
-
-def keeps_texts(function: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a call does nothing with a text of the call but keep it, hand it to watched code or put it off."""
-    while type(function) is functools.partial:
-        function = function.func
-    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-    if isinstance(owner, logging.Logger) or getattr(function, "__module__", "") == "logging":
-        return name in LOGGED
-    inner = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(inner, FunctionType):
-        return not is_library(inner.__code__.co_filename)
-    if function is setattr or function is hasattr:
-        return len(args) == (3 if function is setattr else 2) and type(args[1]) is not TracedText
-    in_c = isinstance(function, (BuiltinFunctionType, MethodDescriptorType))
-    if any(function is known for known in _TAKING) or (in_c and name in _KEEPING):
-        return True
-    return isinstance(function, type) and not (is_library_name(function.__module__) or issubclass(function, _TEXTUAL))
-
-
-def with_tied(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is called with this call's texts, to which the recording is tied."""
-    return lambda *args, **kwargs: function(*map(tied_text, args), **{k: tied_text(v) for k, v in kwargs.items()})

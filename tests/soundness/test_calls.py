@@ -227,3 +227,16 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_range_as_an_index_out_of_range():
+    @jit
+    def f(t, places, n):
+        return t[range(n), places]
+
+    t = torch.arange(16.0).reshape(4, 4)
+    for n in (2, 4):
+        assert f(t, torch.arange(n), n).tolist() == [5.0 * i for i in range(n)]
+    with pytest.raises(IndexError, match="out of range"):
+        f(t, torch.zeros(5, dtype=torch.int64), 5)
+    assert f.cache_info().compiles == 1 and not f.cache_info().eager_calls

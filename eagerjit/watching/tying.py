@@ -1,0 +1,66 @@
+"""Which calls may be given texts and ranges of the call that is traced; all others get Python's own of this call."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import warnings
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, SimpleNamespace
+from typing import Any
+
+from eagerjit.guards.comparing import is_library_name
+from eagerjit.recording.traced_ranges import TracedList, TracedRange
+from eagerjit.recording.traced_texts import TracedText, tied_text
+from eagerjit.runtime.source import is_library
+from eagerjit.tensors.from_data import as_tensor, tensor
+from eagerjit.watching.texts import LOGGED
+
+_STAND_INS = (TracedText, TracedRange, TracedList)
+_KEEPING = frozenset("append appendleft insert write join format".split())
+_TAKING = (print, warnings.warn, isinstance, type, callable, format, str, dict, list, tuple, SimpleNamespace)
+_OF_RANGES = (len, tensor, as_tensor)
+_TEXTUAL = (str, bytes, int, float, BaseException)
+
+
+def tied_for(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of a call that needs Python's own texts and ranges; None for calls that need none."""
+    kinds = {type(x) for x in (*args, *kwargs.values())}.intersection(_STAND_INS)
+    if not kinds or _takes(function, args, kinds):
+        return None
+    return tuple(map(_tied, args)), {name: _tied(value) for name, value in kwargs.items()}
+
+
+def with_tied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is called with this call's texts and ranges, to which the recording is tied."""
+    return lambda *args, **kwargs: function(*map(_tied, args), **{n: _tied(v) for n, v in kwargs.items()})
+
+
+def _tied(value: Any) -> Any:
+    return value.tied() if type(value) in (TracedRange, TracedList) else tied_text(value)
+
+
+def _takes(function: Any, args: tuple[Any, ...], kinds: set[type]) -> bool:
+    own = (function, getattr(function, "__wrapped__", None))
+    of_ranges = TracedText not in kinds and any(one is known for one in own for known in _OF_RANGES)
+    return of_ranges or (TracedList not in kinds and _keeps(function, args))
+
+
+def _keeps(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call does nothing with a text or range but keep it, hand it to watched code or put it off."""
+    while type(function) is functools.partial:
+        function = function.func
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    if isinstance(owner, logging.Logger) or getattr(function, "__module__", "") == "logging":
+        return name in LOGGED
+    inner = function.__func__ if isinstance(function, MethodType) else function
+    if isinstance(inner, FunctionType):
+        return not is_library(inner.__code__.co_filename)
+    if function is setattr or function is hasattr:
+        return len(args) == (3 if function is setattr else 2) and type(args[1]) is not TracedText
+    in_c = isinstance(function, (BuiltinFunctionType, MethodDescriptorType))
+    if any(function is known for known in _TAKING) or (in_c and name in _KEEPING):
+        return True
+    return isinstance(function, type) and not (is_library_name(function.__module__) or issubclass(function, _TEXTUAL))
