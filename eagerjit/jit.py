@@ -219,7 +219,7 @@ class JitFunction(Function):
     def _plain_instead(self, problem: BaseException | None, call: Call) -> Any:
         """The plain call after this has ended a recording. Errors that it raises tell nothing of other calls."""
         ended = None if isinstance(problem, NotYet) and problem.is_new(self._awaited) else problem
-        is_told = isinstance(ended, MadeText) and self.variants and not self.options.fullgraph
+        is_told = isinstance(ended, MadeText) and not self.options.fullgraph
         if isinstance(ended, TraceBreak) and ended.__cause__ is None and not is_told:
             if self._opening.close(ended):
                 return self._served_by_leaves(call)

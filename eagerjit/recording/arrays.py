@@ -29,7 +29,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.observation import MadeText, TraceBreak, user_line
 
 NUMBERS = frozenset(
     (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
@@ -41,9 +41,9 @@ LARGE = 1 << 16
 """Bytes up to which an array's contents are compared at every call."""
 
 
-def computed(what: str) -> TraceBreak:
+def computed(what: str, kind: type[TraceBreak] = TraceBreak) -> TraceBreak:
     """What ends a recording in which NumPy computes."""
-    return TraceBreak(f"{what}, which compiled code would not do", user_line())
+    return kind(f"{what}, which compiled code would not do", user_line())
 
 
 def by_host(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -351,7 +351,8 @@ def _operators(name: str, ufunc: Any) -> None:
 
 def _ended(name: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise computed(f"NumPy computes {name.strip('_')} of an array that is an input")
+        kind = MadeText if name in ("__repr__", "__str__", "__format__") else TraceBreak
+        raise computed(f"NumPy computes {name.strip('_')} of an array that is an input", kind)
 
     return method
 
