@@ -23,6 +23,7 @@ from eagerjit.ops.indefinite import ldl_factor, ldl_factor_ex, ldl_solve
 from eagerjit.ops.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from eagerjit.ops.pivots import unpacked
 from eagerjit.ops.products import cross, multi_dot, vecdot
+from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import eye
 from eagerjit.tensors.mistakes import explained_functions
@@ -161,7 +162,9 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
     rtol = rcond if rtol is None else rtol
     if rtol is None:
         rtol = 0.0 if atol is not None else spectral.resolution(A)
-    limits = [x[..., None, None] if isinstance(x, Tensor) else float(x) for x in (0.0 if atol is None else atol, rtol)]
+    limits = [
+        x[..., None, None] if isinstance(x, Tensor) else to_float(x) for x in (0.0 if atol is None else atol, rtol)
+    ]
     return spectral.pinv.call(A, *limits, bool(hermitian))
 
 

@@ -127,7 +127,7 @@ def ctc_loss(
         if found.shape[0] != batch:
             raise RuntimeError(f"{name} must be of size batch_size")
     labels = _rectangular(targets, counts, single)
-    width = int(labels.shape[1])
+    width = labels.shape[1]
     # Blanks stand around all labels: (batch, 2 * width + 1).
     places = arange(2 * width + 1, device=logs.device)
     extended = _between(labels, blank) if width else labels.new_full((batch, 1), blank)

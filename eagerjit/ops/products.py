@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -183,22 +184,22 @@ def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     for x in parts:
         if x.ndim != 2:
             raise RuntimeError(f"multi_dot(): the tensors must be matrices, but one of them is {x.ndim}D")
-    product = _chained(parts, [int(x.shape[0]) for x in parts] + [int(parts[-1].shape[1])])
+    product = _chained(parts, [x.shape[0] for x in parts] + [parts[-1].shape[1]])
     product = product.squeeze(0) if first else product
     product = product.squeeze(-1) if last else product
     return product if out is None else write_out("multi_dot", product, out)
 
 
-def _chained(parts: list[Tensor], sizes: list[int]) -> Tensor:
+def _chained(parts: list[Tensor], sizes: list[Any]) -> Tensor:
     """The best split of a chain by dynamic programming over its intervals."""
     n = len(parts)
-    cost = [[0] * n for _ in range(n)]
+    cost: list[list[Any]] = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]
     for width in range(1, n):
         for i in range(n - width):
             j = i + width
             options = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
-            cost[i][j], split[i][j] = min(options)
+            cost[i][j], split[i][j] = min(options, key=operator.itemgetter(0))
 
     def product(i: int, j: int) -> Tensor:
         return parts[i] if i == j else linear.mm(product(i, split[i][j]), product(split[i][j] + 1, j))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -234,13 +235,18 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if count < 0:
         raise RuntimeError("N must be non-negative.")
     base = x if x.dtype.is_floating_point or x.dtype.is_complex else x.long()
-    powers = [base.new_ones(x.shape)]
-    for _ in range(int(count) - 1):
-        powers.append(powers[-1] * base)
-    powers = powers[:count]
-    if not powers:
+    if count == 0:
         return base.new_empty((*x.shape, 0))
-    return index.stack(powers if increasing else powers[::-1], -1)
+    powers = index.cat.call([base.new_ones((*x.shape, 1)), _powers(base, count - 1)], 1)
+    return powers if increasing else powers.flip(1)
+
+
+def _powers(x: Tensor, count: Any) -> Tensor:
+    """The powers 1 to `count` of a vector's elements, as columns."""
+    if not x.dtype.is_complex:
+        return x.unsqueeze(1).expand((*x.shape, count)).cumprod(1)
+    powers = itertools.accumulate([x] * max(count, 1), operator.mul)  # of complex numbers NumPy computes `cumprod`
+    return index.stack(list(powers), 1)[:, :count]
 
 
 def broadcast_shapes(*shapes: Any) -> Any:

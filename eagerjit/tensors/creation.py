@@ -324,7 +324,13 @@ def logspace(
         dtype = _complex_dtype("logspace", dtype)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    array = np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy)
+    dtype = dtype or Defaults.dtype
+    if dtype.is_floating_point:
+        from eagerjit.ops.pointwise import power
+
+        exponents = linspace(start, end, steps, dtype=dtypes.float64)
+        return finish(power.call(to_float(base), exponents).to(dtype), requires_grad)
+    array = np.logspace(start, end, steps, base=base).astype(dtype.numpy)  # powers of 10 exactly
     return finish(constant_array(array), requires_grad)
 
 

@@ -34,6 +34,13 @@ def of_low_frequencies(x: Any) -> Any:
     return torch.fft.ifft2(torch.fft.fft2(x, norm="ortho") * (k.abs() < 0.3), norm="ortho").real
 
 
+def labelled(x: Any) -> Any:
+    batch, classes, width = x.shape
+    chances = x.sum(2).expand(28, batch, classes).log_softmax(2)
+    targets = torch.arange(width // 2).expand(batch, -1) % (classes - 1) + 1
+    return F.ctc_loss(chances, targets, torch.full((batch,), 28), torch.full((batch,), width // 2))
+
+
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), 1, IMAGES),
     "grid_sample": (sampled, 1, IMAGES),
@@ -67,6 +74,11 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "coordinates": (lambda x: x * torch.unravel_index(torch.arange(x.shape[2]), (x.shape[2], 2))[0], 1, SEQUENCES),
     "least squares": (lambda x: torch.linalg.lstsq(x.mT, x[:, :1].mT).solution, 1, SEQUENCES),
     "ranks": (lambda x: x * torch.linalg.matrix_rank(x.mT @ x)[:, None, None], 1, SEQUENCES),
+    "pseudoinverses": (lambda x: torch.linalg.pinv(x), 1, SEQUENCES),
+    "powers": (lambda x: torch.vander(x[0, 0] / 4), 1, SEQUENCES),
+    "rising powers": (lambda x: x[0, 0] * torch.logspace(-1, 1, x.shape[2]), 1, SEQUENCES),
+    "products of three": (lambda x: torch.linalg.multi_dot([x[0].mT, x[0], x[0].mT]), 1, SEQUENCES),
+    "labels of a sequence": (labelled, 1, SEQUENCES),
     "derivative of a wave": (derivative, 2, SEQUENCES),  # of even and of odd lengths
     "low frequencies": (of_low_frequencies, 2, SEQUENCES),
     "half a spectrum's signal": (lambda x: torch.fft.irfft2(torch.fft.rfft2(x), norm="forward"), 1, SEQUENCES),
