@@ -37,7 +37,7 @@ class GradScaler:
             raise AssertionError("The growth factor must be > 1.0.")
         if backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
-        self._scale = full((), float(init_scale), dtype=dtypes.float32)
+        self._scale, self._has_scaled = full((), float(init_scale), dtype=dtypes.float32), False
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
         self._stages: dict[int, str] = {}
@@ -48,11 +48,19 @@ class GradScaler:
         if state.tracer is not None and state.tracer.journal is None:
             raise TraceBreak("a GradScaler counts its steps in Python", user_line())
 
+    def _check_has_scaled(self, name: str) -> None:
+        if not self._has_scaled:
+            raise AssertionError(
+                f"Attempted {name} but _scale is None.  This may indicate your script did not use scaler.scale(loss or "
+                "outputs) earlier in the iteration."
+            )
+
     def scale(self, outputs: Any) -> Any:
         """A tensor, or several in any nesting of lists and tuples, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
+            self._has_scaled = True
             return outputs * self._scale.to(outputs.dtype)
         if isinstance(outputs, (list, tuple)):
             parts = [self.scale(x) for x in outputs]
@@ -61,10 +69,14 @@ class GradScaler:
 
     @no_grad()
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimizer's parameters by the scale; `step` does it where it was not done."""
+        """Divide the gradients of an optimizer's parameters by the scale; `step` does it where it was not done.
+
+        AssertionError where nothing has been scaled yet, as of `step` and `update`.
+        """
         if not self._enabled:
             return
         self._refuse_trace()
+        self._check_has_scaled("unscale_")
         stage = self._stages.get(id(optimizer), _READY)
         if stage == _UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
@@ -93,6 +105,7 @@ class GradScaler:
         self._refuse_trace()
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_has_scaled("step")
         if self._stages.get(id(optimizer), _READY) == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if self._stages.get(id(optimizer), _READY) == _READY:
@@ -109,6 +122,7 @@ class GradScaler:
         if not self._enabled:
             return
         self._refuse_trace()
+        self._check_has_scaled("update")
         if new_scale is not None:
             self._scale.fill_(float(new_scale))
         elif not self._infinite:

@@ -15,8 +15,8 @@ from eagerjit.ops.pooling import _like, _named, batched, scattered
 from eagerjit.ops.reduce import mean
 from eagerjit.ops.taps import along, taken
 from eagerjit.ops.windows import Numbers, better, block_sum, window_maximum
-from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -212,8 +212,8 @@ def _max_function(rank: int) -> Callable[..., Any]:
 
     def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         x = batched(name, input, rank)
-        if x.dtype in (dtypes.bool_,):
-            raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+        if not x.dtype.is_floating_point:
+            raise NotImplementedError(f"\"{name}\" not implemented for '{TYPE_NAMES[x.dtype]}'")
         values, places = adaptive_max_op.call(x, _sizes(name, x, output_size, rank))
         return (_like(values, input), _like(places, input)) if return_indices else _like(values, input)
 

@@ -25,6 +25,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "extremes written in another dtype": lambda t, x: t.aminmax(x, out=(t.ones((), dtype=t.float64), t.ones(()))),
     "a part written in another dtype": lambda t, x: t.slice_scatter(x, x[:1], 0, 0, 1, out=t.ones(3, dtype=t.int64)),
     "pooled without channels": lambda t, x: t.nn.functional.adaptive_max_pool2d(x[None], (1, 1)),
+    "largest of integers": lambda t, x: t.nn.functional.adaptive_max_pool1d(x[None].long(), 1),
+    "largest of integers in windows": lambda t, x: t.nn.functional.adaptive_max_pool2d(x[None, None].to(t.uint8), 2),
     "margins of no classes": lambda t, x: t.nn.functional.multilabel_margin_loss(x[:0], x[:0].long()),
     "sparse window": lambda t, x: t.signal.windows.hann(3, layout=t.sparse_coo),
     "window without coefficients": lambda t, x: t.signal.windows.general_cosine(3, a=None),

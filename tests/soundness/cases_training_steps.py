@@ -207,6 +207,25 @@ def a_gradient_scaler(jit):
         yield result, scaler.get_scale(), scaler.state_dict()
 
 
+@case(versions=1)
+def a_gradient_scaler_that_has_scaled_nothing(jit):
+    weight = nn.Parameter(torch.ones(2))
+    scaler, optimizer = torch.amp.GradScaler("cpu", init_scale=8.0), torch.optim.SGD([weight], lr=0.5)
+
+    @jit
+    def step(x):
+        scaler.unscale_(optimizer)
+        return x * 2
+
+    weight.grad = torch.ones(2)
+    yield attempt(step, torch.ones(2))
+    scaler.scale(weight.sum())
+    yield attempt(step, torch.ones(2)), weight.grad
+    scaler.step(optimizer)
+    scaler.update()
+    yield attempt(step, torch.ones(2)), weight.grad
+
+
 @case(versions=4)
 def a_gradient_scaler_that_finds_infinity(jit):
     world = World()
