@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from types import (
     BuiltinFunctionType,
     FunctionType,
+    GeneratorType,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
@@ -41,6 +42,10 @@ _CALLING_SECOND = (itertools.groupby, itertools.accumulate)
 _CALLING_KEY = (sorted, min, max, heapq.nlargest, heapq.nsmallest, itertools.groupby, itertools.accumulate)
 _IN_C = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, operator.attrgetter, functools.partial,
          Remembering)  # fmt: skip
+_OF_BUFFERS = ("name", "tensor", "persistent")
+"""What `register_buffer` is given."""
+
+_BY_PYTHON = (GeneratorType, map, filter)
 _METHODS = (BuiltinFunctionType, MethodDescriptorType)
 _TOLD_OTHERWISE = frozenset(("is_grad_enabled", "is_available", "device_count"))
 """Functions that compiled calls need not ask: grad mode is a guard of its own, devices stay what they are."""
@@ -126,6 +131,17 @@ _ADDING = frozenset("append insert add appendleft setdefault discard remove pop 
 _WHOLE = frozenset(("dict", "str", "repr", "format", "ascii", "map", "filter"))
 
 
+class _Adding:
+    """Takes the place of a list to which the items of an iterator are about to be added."""
+
+    def __init__(self, target: list[Any], extend: Callable[[Any], None]):
+        self._target, self._extend = target, extend
+
+    def __iadd__(self, items: Any) -> list[Any]:
+        self._extend(items)
+        return self._target
+
+
 class LibraryCalls:
     """Notes what such calls depend on."""
 
@@ -159,8 +175,22 @@ class LibraryCalls:
         taken = isinstance(owner, CONTAINERS) and is_consumed(args[-1])
         return taken and self.journal.is_fresh(args[-1]) and not self.journal.is_fresh(owner)
 
+    def adding(self, target: Any, method: str, items: Any, frame: Any, source: str) -> Any:
+        """What takes the place of a list before `+=` of an iterator that the call has made; None before others."""
+        if method != "__iadd__" or type(target) is not list or not self._takes_iterator(target.extend, (items,), {}):
+            return None
+        return _Adding(target, functools.partial(self.when_called, target.extend, frame, source))
+
     def _call_with_list(self, function: Any, frame: Any, source: str, *args: Any) -> Any:
-        """Call such a method with a list of the items, which calls can give it again."""
+        """Call such a method with a list of the items, which calls can give it again.
+
+        Python code that makes items for a list finds those before in it.
+        """
+        owner = args[0] if type(function) is MethodDescriptorType else function.__self__
+        if type(args[-1]) in _BY_PYTHON and function.__name__ == "extend" and type(owner) is list:
+            for item in args[-1]:
+                self.when_called(owner.append, frame, source, item)
+            return None
         return self.when_called(function, frame, source, *args[:-1], self.when_called(list, frame, source, args[-1]))
 
     def _note_class_asked(self, function: Any, args: tuple[Any, ...]) -> None:
@@ -218,14 +248,18 @@ class LibraryCalls:
             self.journal.owners.append(args[0])
             function = args[1] if len(args) > 1 else kwargs.get("fn")
             return isinstance(function, FunctionType) and not is_library(function.__code__.co_filename)
-        if name == "register_buffer" and len(args) == 3 and kwargs.keys() <= {"persistent"}:
-            return self.replaces_buffer(*args, **kwargs)
+        if name == "register_buffer":
+            positional = _OF_BUFFERS[: len(args) - 1]
+            once = len(args) <= 4 and kwargs.keys().isdisjoint(positional) and kwargs.keys() <= {*_OF_BUFFERS}
+            return once and {*positional, *kwargs} >= {"name", "tensor"} and self.replaces_buffer(*args, **kwargs)
         return name == "load_state_dict" and self.loads_in_place(*args, **kwargs)
 
     def replaces_buffer(self, owner: Any, name: Any, tensor: Any, persistent: Any = True) -> bool:
-        """Whether a `register_buffer` puts a tensor in another one's place, as an assignment would; noted as one."""
+        """Whether a `register_buffer` puts a tensor, or None, in another's place, as an assignment would; noted as one.
+        """
         kept = isinstance(name, str) and name in getattr(owner, "_buffers", ())
-        if not kept or type(tensor) is not Tensor or bool(persistent) is (name in owner._non_persistent_buffers_set):
+        given = tensor is None or type(tensor) is Tensor
+        if not (kept and given) or bool(persistent) is (name in owner._non_persistent_buffers_set):
             return False
         if self.journal.is_fresh(owner) or not is_library(type(owner).__setattr__.__code__.co_filename):
             return False

@@ -231,8 +231,7 @@ class Observer(Implicit, Imports):
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
         if isinstance(container, list) and not (type(key) is int and 0 <= key < len(container)):
             return
-        held = look(container, key, "item")
-        if held is ABSENT:
+        if (held := look(container, key, "item")) is ABSENT:
             self.journal.lacking(container, key) if augmented and isinstance(container, dict) else None
         elif augmented or self.varying.is_input(container, key, held):
             self._read = frame, container, key, "item"
@@ -312,6 +311,8 @@ class Observer(Implicit, Imports):
     def change_in_place(self, frame: FrameType, method: str) -> None:
         target, value = frames.stack(frame, 2)
         self._note_all([value])
+        if (adding := self.calls.adding(target, method, value, frame, source(frame))) is not None:
+            return frames.replace(frame, 1, adding)
         if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
             self._stop(frame, 1, self.calls.makes_input(target, "writes", source(frame)))
             return
@@ -364,8 +365,7 @@ class Observer(Implicit, Imports):
         self.note_lacking(type(value), ("__iter__",))
         if isinstance(value, CONTAINERS):
             self.journal.note_read(value, KEYS if isinstance(value, dict) else None)
-        instead = self.journal.world.items(value)
-        if instead is not value:
+        if (instead := self.journal.world.items(value)) is not value:
             frames.replace(frame, depth, instead)
 
     def enter(self, frame: FrameType, _: None) -> None:

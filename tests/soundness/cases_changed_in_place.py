@@ -269,3 +269,39 @@ def numbers_of_a_tensor_by_map(jit):
 
     for i in range(6):
         yield f(ones(2) * i), values
+
+
+@case(versions=2)
+def items_of_a_generator_added_to_a_list(jit):
+    kept = types.SimpleNamespace(items=[], steps=0)
+
+    @jit
+    def f(xs):
+        kept.items = []
+        kept.items += (x * 2 for x in xs)
+        mine = [xs[0]]
+        mine += (x + 1 for x in xs)
+        return mine, kept.items[-1]
+
+    for n in (2, 3, 2):
+        yield f([torch.ones(n), torch.ones(n) * 3]), kept
+
+
+@case
+def items_of_generators_with_effects(jit):
+    kept = types.SimpleNamespace(items=[torch.zeros(1)], steps=0)
+
+    def doubled(xs):
+        for x in xs:
+            kept.steps += 1
+            yield x * 2 + len(kept.items)
+
+    @jit
+    def f(xs):
+        kept.items += doubled(xs)
+        kept.items.extend(doubled(xs))
+        kept.items.extend(map(lambda x: x * len(kept.items), xs))
+        return kept.items[-1]
+
+    for n in (2, 3, 2):
+        yield f([torch.ones(n), torch.ones(n) * 3]), kept

@@ -138,6 +138,44 @@ def a_buffer_registered_again_where_assignments_are_noted(jit):
         yield f(torch.ones(n, 3)), model.seen, assigned
 
 
+@case(versions=4)
+def a_buffer_registered_as_none_and_by_keyword(jit):
+    class Emptied(Remembers):
+        def forward(self, x):
+            self.register_buffer(name="seen", tensor=torch.cat([x, x]))
+            total = self.seen.sum(0) + x
+            self.register_buffer("seen", tensor=None)
+            return total
+
+    class Filled(Remembers):
+        def forward(self, x):
+            self.register_buffer("seen", None, persistent=True)
+            before = self.seen
+            self.register_buffer("seen", persistent=True, tensor=x * 2)
+            return self.seen + x, before
+
+    for model in (Emptied(), Filled()):
+        f = jit(model)
+        for n in (1, 2, 3, 2):
+            yield f(torch.ones(n, 3)), model.seen, list(model.state_dict()), [n for n, _ in model.named_buffers()]
+
+
+@case(outcome=FELL_BACK)
+def a_buffer_registered_by_arguments_that_do_not_fit(jit):
+    model = Remembers()
+
+    @jit
+    def f(x, args, kwargs):
+        model.register_buffer(*args, **kwargs)
+        return x + 1
+
+    t = torch.ones(1, 3)
+    for args, kwargs in ((("seen", t), {}), (("seen",), {}), (("seen", t, True), {"tensor": t}), ((), {"name": "seen"}),
+                         (("seen",), {"name": "seen"}), (("seen", 3), {}), (("seen", t, True, 1), {})):  # fmt: skip
+        attempt(f, torch.ones(2), args, kwargs)
+        yield model.seen
+
+
 @case
 def names_that_no_buffer_may_have(jit):
     model = Remembers()
