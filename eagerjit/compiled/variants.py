@@ -147,8 +147,13 @@ class Variant:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the plain call is made where a check fails: it does what comes before the error, and may catch it."""
-        return bool(self.commit or self.report.trace.writes or self.catches or self.calls)
+        """Whether the plain call is made where a check fails: it does what comes before the error, and may catch it.
+
+        Where several indices may be out of range, it meets the first one; a device tells of them after the call.
+        """
+        errors = [e for e in self.executable.program.errors if e.exception_class is not FloatingPointError]
+        several = len(errors) > 1 and getattr(self.executable, "device", None) is None
+        return bool(several or self.commit or self.report.trace.writes or self.catches or self.calls)
 
     def given(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """The arguments of the compiled call: the leaves, and what NumPy computes of them."""

@@ -130,3 +130,14 @@ def a_token_written_and_the_next_one_drawn(jit):
         yield found, cache, cache._version
         token = found if isinstance(found, torch.Tensor) else token
     yield attempt(step, torch.tensor(9), torch.tensor(1)), cache, cache._version
+
+
+@case(versions=1)
+def the_first_of_several_bad_indices(jit):
+    @jit
+    def f(t, places, columns, lines):
+        kept = t.index_select(0, places) * 2
+        return kept.sum() + t.gather(0, columns).sum() + t[lines].sum()
+
+    for places, columns, lines in ((0, 0, 0), (0, 0, 5), (0, 7, 0), (0, 7, 5), (4, 0, 5), (4, 7, 0), (4, 7, 5)):
+        attempt(f, torch.arange(12.0).reshape(3, 4), *map(torch.tensor, ([places], [[columns]], [lines])))
