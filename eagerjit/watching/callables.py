@@ -149,7 +149,7 @@ class Calls(PutOff, LibraryCalls):
         if isinstance(function, MethodType) and type(function.__func__) is Remembering:
             function, args, bound = function.__func__, (bound, *args), None
         function, args = with_owner(function, args)
-        note_called(self.journal, function, args, source)
+        note_called(self.journal, function, args, kwargs, source)
         if (instead := with_plain_numbers(function, args, kwargs)) is not None:
             return instead
         if isinstance(function, FunctionType):

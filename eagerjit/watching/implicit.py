@@ -17,7 +17,7 @@ from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.identities import is_written_by_address, note_identity
+from eagerjit.watching.identities import note_equality, note_identity, note_written
 from eagerjit.watching.observation import source
 from eagerjit.watching.slots import ABSENT, look
 
@@ -150,7 +150,7 @@ class Implicit:
         count, names = operand
         if count == 2:
             self._note_all(frames.stack(frame, count))
-            note_identity(self.journal, frames.stack(frame, count) if names else (), source(frame))
+            note_equality(self.journal, frames.stack(frame, count) if names else (), source(frame))
         for value in frames.stack(frame, count):
             for part in value if type(value) in (list, tuple) else (value,):
                 if type(part) not in _SIMPLE:
@@ -177,11 +177,14 @@ class Implicit:
 
     # -- texts --------------------------------------------------------------------------------------------------------
 
-    def format_value(self, frame: FrameType, depth: int) -> None:
-        self.tie_texts(frame, range(depth))  # the specification
+    def format_value(self, frame: FrameType, operand: tuple[int, bool, bool]) -> None:
+        depth, as_repr, converts = operand
         value = frames.stack(frame, depth + 1)[0]
         self._note_all([value])
-        note_identity(self.journal, [value] if is_written_by_address(value) else (), source(frame))
+        note_written(self.journal, [value], source(frame), as_repr)
+        if converts:
+            return
+        self.tie_texts(frame, range(depth))  # the specification
         if texts.is_of_call(value):
             frames.replace(frame, depth, texts.Marked(value))
             self._formatting.add(frame)
@@ -198,7 +201,7 @@ class Implicit:
         self.operate(frame, operand)
         template, values = frames.stack(frame, 2)
         told = values if type(values) is tuple else (values,)
-        note_identity(self.journal, filter(is_written_by_address, told), source(frame))
+        note_written(self.journal, told, source(frame), texts.writes_repr(template))
         if type(template) is str and texts.fills_in(values):
             frames.replace(frame, 1, texts.Template(template))
 
@@ -220,8 +223,13 @@ class Implicit:
         for depth in depths:
             value = frames.stack(frame, depth + 1)[0]
             note_identity(self.journal, [value], source(frame))
-            if type(value) is TracedText:
-                frames.replace(frame, depth, str(value))
+            self.tie_text(frame, depth)
+
+    def tie_text(self, frame: FrameType, depth: int) -> None:
+        """A value that lies so deep on the stack is about to be compared."""
+        value = frames.stack(frame, depth + 1)[0]
+        if type(value) is TracedText:
+            frames.replace(frame, depth, str(value))
 
     def _with_key(self, frame: FrameType) -> Any:
         """A container and a key, on top of the stack."""

@@ -35,9 +35,7 @@ _ASKS_TRUTH = frozenset(
     for n in dis.opmap
     if n in ("UNARY_NOT", "TO_BOOL") or ("JUMP" in n and n.endswith(("_TRUE", "_FALSE", "_OR_POP")))
 )
-_READING_ALL = {
-    "DICT_UPDATE": 0, "DICT_MERGE": 0, "MATCH_KEYS": 1, "FORMAT_VALUE": 0, "FORMAT_SIMPLE": 0, "FORMAT_WITH_SPEC": 1,
-}  # fmt: skip
+_READING_ALL = {"DICT_UPDATE": 0, "DICT_MERGE": 0, "MATCH_KEYS": 1}
 """What reads all that a value holds, and how deep that lies on the stack."""
 
 _FORMATTING = {"FORMAT_VALUE": 0, "FORMAT_SIMPLE": 0, "CONVERT_VALUE": 0, "FORMAT_WITH_SPEC": 1}
@@ -79,8 +77,9 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             names = ()
         elif name == "CALL_KW":
             out[i.offset] = "call", (i.arg, None)
-        elif name in _FORMATTING and not _converts(i):
-            out[i.offset] = "format_value", int(i.arg or 0) >> 2 if name == "FORMAT_VALUE" else _FORMATTING[name]
+        elif name in _FORMATTING:
+            depth = int(i.arg or 0) >> 2 if name == "FORMAT_VALUE" else _FORMATTING[name]
+            out[i.offset] = "format_value", (depth, (i.arg or 0) & 2 > 0, _converts(i))
         elif name == "BUILD_STRING":
             out[i.offset] = "build_text", i.arg
         elif name in _KEYS:

@@ -32,7 +32,7 @@ from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import accesses, catches, chain_from, stored_names, use_of_result
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.containers import CHANGING, CONTAINERS
-from eagerjit.watching.identities import note_compared, note_identity
+from eagerjit.watching.identities import note_compared, note_searched
 from eagerjit.watching.implicit import Implicit, note_attribute, note_entered
 from eagerjit.watching.instructions import handlers, may_change
 from eagerjit.watching.library_in_python import STAND_INS
@@ -380,9 +380,9 @@ class Observer(Implicit, Imports):
         self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:
-        self.tie_texts(frame, (1,))
+        self.tie_text(frame, 1)
         key, holder = frames.stack(frame, 2)
-        note_identity(self.journal, [key], source(frame))
+        note_searched(self.journal, key, holder, source(frame))
         self.calls.compare(key, holder)
         if holder is sys.modules:
             self.journal.note_module(key)

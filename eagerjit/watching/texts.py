@@ -93,6 +93,11 @@ def as_text(value: Any) -> Any:
     return made
 
 
+def writes_repr(template: Any) -> bool:
+    """Whether a template of `%` fills in what `repr` gives."""
+    return isinstance(template, str) and any(found[1][-1] in "ra" for found in _CONVERSION.findall(str(template)))
+
+
 def _told(number: Any, specification: str) -> str:
     return str(number)
 

@@ -6,6 +6,7 @@ import argparse
 import collections
 import dataclasses
 import functools
+import operator
 import types
 from typing import Any
 
@@ -498,3 +499,103 @@ def an_error_in_one_call(jit):
             yield f(batch)
         except RuntimeError as error:
             yield type(error)
+
+
+class Counted(Batch):
+    """Equal to others, though its text is its own."""
+
+    def __eq__(self, other):
+        return isinstance(other, Counted) and self.kind == other.kind
+
+    def __hash__(self):
+        return hash(self.kind)
+
+
+class Named(Batch):
+    def __str__(self):
+        return self.kind
+
+
+Holder = collections.namedtuple("Holder", "held")
+
+
+def asked_of(jit, question, kind=Batch, among=lambda batch: batch):
+    """Answers to a question about what is given and about one of those that are."""
+    given = batches(kind)
+    known = among(given[1])
+    compiled = jit(lambda batch: batch.inputs * (2 if question(batch, known) else 3))
+    for i in (2, 3, 2, 1, 3, 0, 1):
+        yield compiled(given[i])
+
+
+@case
+def equality_of_containers_that_hold_what_is_given(jit):
+    for among in (
+        lambda batch: {"a": batch}, lambda batch: {"a": [batch]}, lambda batch: [[batch]], Holder,
+        lambda batch: types.SimpleNamespace(held=batch), lambda batch: batch.scaled,
+        lambda batch: collections.deque([((batch,), 1)]),
+    ):  # fmt: skip
+        yield from asked_of(jit, lambda batch, known, among=among: among(batch) == known, among=among)
+        yield from asked_of(jit, lambda batch, known, among=among: known != among(batch), among=among)
+        yield from asked_of(jit, lambda batch, known, among=among: among(batch) in [1, known], among=among)
+        yield from asked_of(jit, lambda batch, known, among=among: known in [among(batch)], among=among)
+        yield from asked_of(jit, lambda batch, known, among=among: operator.eq(among(batch), known), among=among)
+        yield from asked_of(jit, lambda batch, known, among=among: [known].count(among(batch)), among=among)
+
+
+@case
+def keys_that_hold_what_is_given(jit):
+    for among in (Holder, lambda batch: ((batch,), 1), lambda batch: batch.scaled):
+        known = lambda batch, among=among: {among(batch): 1}  # noqa: E731
+        yield from asked_of(jit, lambda batch, known, among=among: among(batch) in known, among=known)
+        yield from asked_of(jit, lambda batch, known, among=among: known.get(among(batch)), among=known)
+        yield from asked_of(jit, lambda batch, known, among=among: {among(batch), *known} == set(known), among=known)
+    yield from asked_of(jit, lambda batch, known: len(list(iter([known, batch].pop, batch))))
+
+
+@case
+def texts_of_what_holds_what_is_given(jit):
+    for tell in (
+        lambda batch: f"{[batch]}", lambda batch: f"{ {'k': [batch]} }", lambda batch: str([[batch]]),
+        lambda batch: repr(Holder(batch)), lambda batch: f"{batch.scaled}", lambda batch: f"{batch!r:>99}",
+        lambda batch: "{k}".format(k=batch), lambda batch: "%(k)s" % {"k": batch}, lambda batch: f"{batch!a}",  # noqa: UP031, UP032
+        lambda batch: "{k}".format_map({"k": batch}), lambda batch: "{!r}".format([batch]),  # noqa: UP032
+        lambda batch: f"{types.SimpleNamespace(k=batch)}",
+    ):  # fmt: skip
+        yield from asked_of(jit, lambda batch, known, tell=tell: tell(batch) == known, among=tell)
+
+
+@case
+def addresses_of_objects_with_methods_of_their_own(jit):
+    for ask in (
+        id, repr, object.__repr__, object.__hash__, lambda batch: f"{batch}", lambda batch: f"{[batch]}",
+        lambda batch: super(Counted, batch).__hash__(), lambda batch: super(Counted, batch).__repr__(),
+    ):  # fmt: skip
+        yield from asked_of(jit, lambda batch, known, ask=ask: ask(batch) == known, Counted, ask)
+    yield from asked_of(jit, lambda batch, known: operator.is_(batch, known), Counted)
+    yield from asked_of(jit, lambda batch, known: object.__eq__(batch, known) is True, Counted)
+    for ask in (
+        lambda batch: f"{batch!r}", lambda batch: "%r" % batch, lambda batch: "{!r}".format(batch),  # noqa: UP031, UP032
+        lambda batch: f"{batch=}", lambda batch: str([batch]), object.__str__,
+    ):  # fmt: skip
+        yield from asked_of(jit, lambda batch, known, ask=ask: ask(batch) == known, Named, ask)
+
+
+@case(versions=2)
+def texts_that_name_no_address(jit):
+    f = jit(lambda batch: (batch.inputs * 2, f"{batch} {batch!s}", str(batch), "%s" % batch, "{}".format(batch)))  # noqa: UP031, UP032
+    for batch in batches(Named):
+        yield f(batch)
+
+
+@case(versions=2)
+def objects_beside_what_is_no_object(jit):
+    def f(batch, options):
+        kept = {"a": batch}
+        found = kept.get("a", batch), kept.pop("b", batch), kept.setdefault("c", batch), Holder(1)._replace(held=batch)
+        told = batch == None, batch != "auto", "auto" == batch, batch in (None, "auto"), [batch] == [], batch in options  # noqa: E711
+        return functools.reduce(lambda total, one: total + one.inputs, found[:3], 0), found[3].held.inputs, told
+
+    compiled = jit(f)
+    for batch in batches():
+        yield compiled(batch, ("auto", None))
