@@ -12,12 +12,14 @@ from typing import Any
 from eagerjit.guards.comparing import is_library_name
 from eagerjit.recording.traced_ranges import TracedList, TracedRange
 from eagerjit.recording.traced_texts import TracedText, tied_text
+from eagerjit.runtime.function import Function
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.from_data import as_tensor, tensor
 from eagerjit.watching.texts import LOGGED
 
 _STAND_INS = (TracedText, TracedRange, TracedList)
 _KEEPING = frozenset("append appendleft insert write join format".split())
+_STORING = frozenset("setdefault pop get update __setitem__".split())
 _TAKING = (print, warnings.warn, isinstance, type, callable, format, str, dict, list, tuple, SimpleNamespace)
 _OF_RANGES = (len, tensor, as_tensor)
 _TEXTUAL = (str, bytes, int, float, BaseException)
@@ -55,12 +57,28 @@ def _keeps(function: Any, args: tuple[Any, ...]) -> bool:
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     if isinstance(owner, logging.Logger) or getattr(function, "__module__", "") == "logging":
         return name in LOGGED
-    inner = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(inner, FunctionType):
-        return not is_library(inner.__code__.co_filename)
-    if function is setattr or function is hasattr:
-        return len(args) == (3 if function is setattr else 2) and type(args[1]) is not TracedText
+    if _hands_on(function):
+        return True
+    if function is setattr or function is hasattr or function is getattr:
+        return len(args) == (2 if function is hasattr else 3) and type(args[1]) is not TracedText
+    of_dict = getattr(function, "__objclass__", None) is dict
+    if name in _STORING and (of_dict or isinstance(owner, dict)):
+        return not any(type(key) in _STAND_INS for key in args[of_dict : of_dict + 1])
     in_c = isinstance(function, (BuiltinFunctionType, MethodDescriptorType))
     if any(function is known for known in _TAKING) or (in_c and name in _KEEPING):
         return True
     return isinstance(function, type) and not (is_library_name(function.__module__) or issubclass(function, _TEXTUAL))
+
+
+def _hands_on(function: Any) -> bool:
+    """Whether code of the program's gets what a call is given: at once, by a Module or behind wrappers."""
+    if isinstance(function, MethodType):
+        return _hands_on(function.__func__)
+    if hasattr(type(function), "_jit_state"):
+        return _hands_on(function.forward)
+    if isinstance(function, FunctionType) and not is_library(function.__code__.co_filename):
+        return True
+    if isinstance(function, (FunctionType, Function)):
+        return hasattr(function, "__wrapped__") and _hands_on(function.__wrapped__)
+    call = getattr(type(function), "__call__", None)  # noqa: B004
+    return isinstance(call, FunctionType) and _hands_on(call)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import functools
 import json
 import os
 import re
@@ -11,6 +13,7 @@ import types
 import numpy as np
 
 import eagerjit as torch
+from eagerjit import nn
 from tests.soundness.framework import case
 
 NAMES = ("cat", "dog", "eel", "cat", "", "fox", "ant", "dog", "42", "1.5")
@@ -213,3 +216,114 @@ def the_same_text_in_two_places(jit):
     f = jit(lambda x, a, b: x * 2 if a == b else (x * 3 if a is None else x))
     for name in NAMES:
         yield f(ones(2), name, name), f(ones(2), name, name + "x"), f(ones(2), None, name)
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, x, name):
+        return {"out": self.inner(x), "name": name}
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.last = Layer(), None
+
+    def forward(self, x, name):
+        self.last = name
+        return self.layer(x, name=name)
+
+
+@case(versions=24)
+def texts_handed_on(jit):
+    layer, outer, inner = Layer(), Outer(), jit(lambda x, name: (x * 2, name + "!"))
+    layer.register_forward_hook(lambda module, args, out: {**out, "hooked": args[1]})
+
+    class Called:
+        def __call__(self, x, name):
+            return x, name
+
+        @torch.no_grad()
+        def method(self, x, name):
+            return x, name
+
+    @contextlib.contextmanager
+    def named(name):
+        yield name
+
+    def entered(x, name):
+        with named(name) as found:
+            return x, found
+
+    called = Called()
+    yield from compared(jit, [
+        lambda x, name: layer(x, name), lambda x, name: outer(x, name), lambda x, name: inner(x, name),
+        lambda x, name: inner(x, name=f"{name}?"), lambda x, name: called(x, name),
+        lambda x, name: called.method(x, name), entered, lambda x, name: (x, getattr(called, "lacking", name)),
+    ])  # fmt: skip
+    yield outer.last
+
+
+@case
+def texts_that_what_is_called_looks_at(jit):
+    inner = jit(lambda x, name: x * 2 if name == "cat" else x * 3)
+    layers = nn.ModuleDict({"cat": nn.Linear(2, 2), "dog": nn.Linear(2, 2)})
+
+    class Chosen(nn.Module):
+        def forward(self, x, name):
+            return layers[name](x)
+
+    chosen, flat = Chosen(), nn.Flatten(0)
+
+    @functools.singledispatch
+    def told(name, x):
+        return x
+
+    told.register(str, lambda name, x: x * len(name))
+    yield from compared(jit, [
+        lambda x, name: inner(x, name), lambda x, name: chosen(x, name), lambda x, name: told(name, x),
+        lambda x, name: flat(name), lambda x, name: layers["cat"](x, name), lambda x, name: nn.functional.relu(name),
+    ])  # fmt: skip
+
+
+@case(versions=3)
+def texts_put_in_dictionaries(jit):
+    def f(x, name):
+        kept = {}
+        kept.setdefault("a", name)
+        kept.update(b=name)
+        kept.update({"c": name})
+        kept.__setitem__("d", name)
+        dict.setdefault(kept, "e", name)
+        return x, kept, kept.get("a", "none"), kept.get("z", name), kept.pop("b", 1), kept.pop("y", name)
+
+    yield from compared(jit, [f])
+
+
+@case
+def texts_that_are_keys_of_methods(jit):
+    known = {"cat": 2}
+
+    def f(x, name):
+        mine = {"cat": 1, "dog": 2}
+        found = known.get(name, 1), dict.get(known, name), mine.setdefault(name, 5), mine.pop(name), mine.pop(name, 7)
+        return x, found, mine
+
+    yield from compared(jit, [f])
+
+
+@case(versions=3)
+def texts_kept_outside_by_methods(jit):
+    known = {"a": "none"}
+
+    def f(x, name):
+        known.update(b=name)
+        known.__setitem__("d", name)
+        return x * 2
+
+    compiled = jit(f)
+    for name in NAMES:
+        yield compiled(ones(2), name), dict(known)
