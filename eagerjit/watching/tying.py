@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import warnings
@@ -20,7 +21,10 @@ from eagerjit.watching.texts import LOGGED
 _STAND_INS = (TracedText, TracedRange, TracedList)
 _KEEPING = frozenset("append appendleft insert write join format".split())
 _STORING = frozenset("setdefault pop get update __setitem__".split())
-_TAKING = (print, warnings.warn, isinstance, type, callable, format, str, dict, list, tuple, SimpleNamespace)
+_TAKING = (
+    print, warnings.warn, isinstance, type, callable, format, str, dict, list, tuple, SimpleNamespace,
+    dataclasses.replace,
+)  # fmt: skip
 _OF_RANGES = (len, tensor, as_tensor)
 _TEXTUAL = (str, bytes, int, float, BaseException)
 
@@ -59,7 +63,7 @@ def _keeps(function: Any, args: tuple[Any, ...]) -> bool:
         return name in LOGGED
     if _hands_on(function):
         return True
-    if function is setattr or function is hasattr or function is getattr:
+    if any(function is known for known in (setattr, hasattr, getattr, object.__setattr__)):
         return len(args) == (2 if function is hasattr else 3) and type(args[1]) is not TracedText
     of_dict = getattr(function, "__objclass__", None) is dict
     if name in _STORING and (of_dict or isinstance(owner, dict)):

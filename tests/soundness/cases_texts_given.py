@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import functools
 import json
 import os
 import re
 import types
+import typing
 
 import numpy as np
 
@@ -327,3 +329,35 @@ def texts_kept_outside_by_methods(jit):
     compiled = jit(f)
     for name in NAMES:
         yield compiled(ones(2), name), dict(known)
+
+
+@case(versions=12)
+def records_made_with_texts(jit):
+    @dataclasses.dataclass(frozen=True)
+    class Frozen:
+        x: typing.Any
+        name: str = ""
+
+    class Named(typing.NamedTuple):
+        x: typing.Any
+        name: str
+
+    yield from compared(jit, [
+        lambda x, name: Frozen(x * 2, name), lambda x, name: dataclasses.replace(Frozen(x), name=name),
+        lambda x, name: Named(x, name)._replace(x=x * 2),
+    ])  # fmt: skip
+    compiled = jit(lambda batch: batch._replace(x=batch.x * 2))
+    for name in NAMES:
+        yield compiled(Named(ones(2), name))
+
+
+@case
+def texts_that_name_what_object_sets(jit):
+    options = types.SimpleNamespace(cat=2)
+
+    def f(x, name):
+        object.__setattr__(options, name or "none", x.shape[0])
+        return x * options.cat
+
+    yield from compared(jit, [f])
+    yield vars(options)
