@@ -256,6 +256,8 @@ def paths_of(call: Any, records: Set[type], start: tuple[Any, ...] = ()) -> dict
     def visit(value: Any, path: tuple[Any, ...]) -> None:
         if type(value) in records:
             parts: Any = [(step, pytree.part_of(value, step)) for step in pytree.steps_in(value)]
+            if isinstance(table := getattr(value, "__dict__", None), dict):
+                found[id(table)] = Path((*path, pytree.Attribute("__dict__")))
         elif isinstance(value, dict):
             parts = items_in_order(value)
         elif isinstance(value, (list, tuple)):

@@ -511,7 +511,7 @@ class Counted(Batch):
         return hash(self.kind)
 
 
-class Named(Batch):
+class Called(Batch):
     def __str__(self):
         return self.kind
 
@@ -578,13 +578,13 @@ def addresses_of_objects_with_methods_of_their_own(jit):
         lambda batch: f"{batch!r}", lambda batch: "%r" % batch, lambda batch: "{!r}".format(batch),  # noqa: UP031, UP032
         lambda batch: f"{batch=}", lambda batch: str([batch]), object.__str__,
     ):  # fmt: skip
-        yield from asked_of(jit, lambda batch, known, ask=ask: ask(batch) == known, Named, ask)
+        yield from asked_of(jit, lambda batch, known, ask=ask: ask(batch) == known, Called, ask)
 
 
 @case(versions=2)
 def texts_that_name_no_address(jit):
     f = jit(lambda batch: (batch.inputs * 2, f"{batch} {batch!s}", str(batch), "%s" % batch, "{}".format(batch)))  # noqa: UP031, UP032
-    for batch in batches(Named):
+    for batch in batches(Called):
         yield f(batch)
 
 
@@ -599,3 +599,20 @@ def objects_beside_what_is_no_object(jit):
     compiled = jit(f)
     for batch in batches():
         yield compiled(batch, ("auto", None))
+
+
+@case
+def tables_of_attributes_that_live_on(jit):
+    for kind in (Batch, Record):
+        given, kept = batches(kind), types.SimpleNamespace()
+
+        def stored(batch, kept=kept):
+            kept.table = batch.__dict__
+            return batch.inputs * 2
+
+        compiled, storing = jit(lambda batch: (batch.__dict__, batch.inputs * 2)), jit(stored)
+        for i in SEVERAL:
+            table, _ = compiled(given[i])
+            table["targets"] = table["targets"] + 1
+            yield table is vars(given[i]), given[i].targets
+            yield storing(given[i]), kept.table is vars(given[i])
