@@ -27,7 +27,7 @@ from eagerjit.recording.traced_ranges import TracedRange
 from eagerjit.recording.traced_texts import Given, Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.containers import items_in_order, items_of
+from eagerjit.watching.containers import items_of
 from eagerjit.watching.observation import NotYet, TraceBreak
 from eagerjit.watching.slots import Path
 
@@ -258,9 +258,9 @@ def paths_of(call: Any, records: Set[type], start: tuple[Any, ...] = ()) -> dict
             parts: Any = [(step, pytree.part_of(value, step)) for step in pytree.steps_in(value)]
             if isinstance(table := getattr(value, "__dict__", None), dict):
                 found[id(table)] = Path((*path, pytree.Attribute("__dict__")))
-        elif isinstance(value, dict):
-            parts = items_in_order(value)
-        elif isinstance(value, (list, tuple)):
+        elif type(value) in (dict, OrderedDict):
+            parts = value.items()
+        elif type(value) is list or isinstance(value, tuple):
             parts = enumerate(items_of(value))
         elif isinstance(value, (TracedArray, TracedNumber)):
             parts = ()
