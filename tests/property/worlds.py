@@ -348,10 +348,10 @@ class Generator:
         return choose(CHANGES)
 
 
-def run(seed: int, jitted: bool, length: int = 5, calls: int = 7) -> Run:
+def run(seed: int, jitted: bool, length: int = 5, calls: int = 7, generator: type[Generator] = Generator) -> Run:
     """The log of a script's run."""
     Handle._numbers = itertools.count()
-    script = loaded(f"world_{seed}", Generator(seed, length, calls).source)
+    script = loaded(f"world_{seed}", generator(seed, length, calls).source)
     try:
         return Run(jitted)(script)
     finally:
@@ -360,9 +360,11 @@ def run(seed: int, jitted: bool, length: int = 5, calls: int = 7) -> Run:
         torch.use_deterministic_algorithms(False)
 
 
-def difference(seed: int, length: int = 5, calls: int = 7) -> tuple[str | None, int, int]:
+def difference(
+    seed: int, length: int = 5, calls: int = 7, generator: type[Generator] = Generator
+) -> tuple[str | None, int, int]:
     """Where the runs of a script part, the calls compiled functions served, and those that ran eagerly."""
-    eager, jitted = run(seed, False, length, calls), run(seed, True, length, calls)
+    eager, jitted = (run(seed, jits, length, calls, generator) for jits in (False, True))
     infos = [f.cache_info() for f in jitted.functions]
     found = None if eager.log == jitted.log else innermost(eager.log, jitted.log)
     return found, sum(i.hits for i in infos), sum(i.eager_calls for i in infos)
