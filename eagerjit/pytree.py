@@ -100,8 +100,8 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, kind._fields, tuple([flatten(v, leaves, ways) for v in value]))
     if (way := ways.get(kind)):
-        held = [part_of(value, step) for step in steps_in(value)]
-        return (kind, _attributes(value), tuple([flatten(v, leaves, ways) for v in held]))
+        keys, held = _taken_apart(value)
+        return (kind, keys, tuple([flatten(v, leaves, ways) for v in held]))
     if way is None and dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
         names = tuple(f.name for f in dataclasses.fields(value))
         return (kind, names, tuple([flatten(getattr(value, n), leaves, ways) for n in names]))
@@ -109,12 +109,14 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
     return LEAF
 
 
-def _attributes(value: Any) -> Attributes | Derived:
-    """What an object holds that is taken apart: the names of its attributes, and its keys if it has items."""
-    base, names = base_of(value), tuple(vars(value))
+def _taken_apart(value: Any) -> tuple[Attributes | Derived, list[Any]]:
+    """The names of an object's attributes, with its keys if it has items; and what it holds, items first."""
+    base, held = base_of(value), vars(value)
     if base is None:
-        return Attributes(names)
-    return Derived(base, None if base is list else keys_of(base.__iter__(value)), names)
+        return Attributes(held), list(held.values())
+    if base is list:
+        return Derived(base, None, tuple(held)), [*list.__iter__(value), *held.values()]
+    return Derived(base, keys_of(base.__iter__(value)), tuple(held)), [*base.values(value), *held.values()]
 
 
 def base_of(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.guards.forms import has_items, is_its_attributes
 from eagerjit.pytree import NO_WAYS, Structure, Ways
 from eagerjit.recording.leaves import key_of
+from eagerjit.watching.lookup import is_overridden
 from eagerjit.watching.observation import ByIdentity, TraceBreak
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ class Opening:
         met = {part for variant in known for part in variant.key if _is_object(part)}
         kinds = {kind for kind, _ in met} - self.ways.keys()
         new = {type(x) for x in leaves if type(x) in kinds and (type(x), id(x)) not in met}
-        new = {kind for kind in new if (kind.__module__, kind.__name__) in _NAMESPACES or is_taken_apart(kind)}
-        new -= {type(x) for x in leaves if type(x) in new and any(_is_computed(type(x), name) for name in vars(x))}
+        new = {kind for kind in new if (kind.__module__, kind.__name__) in _NAMESPACES or _is_taken_apart(kind)}
+        new -= {type(x) for x in leaves if type(x) in new and any(is_overridden(type(x), name) for name in vars(x))}
         self.ways = {**self.ways, **dict.fromkeys(new, True)}
         return bool(new)
 
@@ -53,12 +54,7 @@ class Opening:
         return bool(closed)
 
 
-def _is_computed(kind: type, name: str) -> bool:
-    """Whether a class computes an attribute, whatever objects hold under its name."""
-    return hasattr(type(getattr(kind, name, None)), "__set__")
-
-
-def is_taken_apart(kind: type) -> bool:
+def _is_taken_apart(kind: type) -> bool:
     """Whether instances of a class of the program's are their attributes and items."""
     return has_items(kind) or is_its_attributes(kind)
 

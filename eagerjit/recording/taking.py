@@ -9,6 +9,7 @@ from typing import Any
 
 from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, TEXTS, Attributes, Structure, keys_of
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.lookup import is_overridden
 
 Take = Callable[[Any, Any], list[Any] | None]
 """Gives the leaves of a call's (args, kwargs); None for calls of which `flatten_call` has to find out the structure."""
@@ -64,7 +65,7 @@ def _holds_its_fields(kind: type, names: Any) -> bool:
     """Whether instances of a dataclass hold their fields in dictionaries, and give what lies there."""
     if type(names) is not tuple or not is_dataclass(kind) or not kind.__dictoffset__:
         return False
-    return not any(hasattr(type(getattr(kind, name, None)), "__set__") for name in names)
+    return not any(is_overridden(kind, name) for name in names)
 
 
 def _is_plain(structure: Structure) -> bool:

@@ -101,6 +101,11 @@ def _in_classes(kind: type, name: str) -> Any:
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), ABSENT)
 
 
+def is_overridden(kind: type, name: str) -> bool:
+    """Whether a class gives an attribute, whatever its objects hold under the name: a property, a descriptor."""
+    return _overrides(_in_classes(kind, name))
+
+
 def _overrides(found: Any) -> bool:
     return _in_classes(type(found), "__set__") is not ABSENT
 

@@ -616,3 +616,24 @@ def tables_of_attributes_that_live_on(jit):
             table["targets"] = table["targets"] + 1
             yield table is vars(given[i]), given[i].targets
             yield storing(given[i]), kept.table is vars(given[i])
+
+
+@dataclasses.dataclass
+class Partial:
+    """Its instances may hold more than the fields, or fewer, in any order."""
+
+    x: Any
+    y: Any
+    z: float = 5.0
+
+
+@case
+def fields_in_another_order(jit):
+    f = jit(lambda given: (given.x * 10 + given.y + given.z, given))
+    for i in range(8):
+        given = Partial.__new__(Partial)
+        for name, value in (("x", 1.0), ("y", 2.0), ("extra", 3.0))[:: 1 if i % 2 else -1]:
+            if name != "extra" or i < 4:
+                setattr(given, name, torch.full((2,), value))
+        total, same = f(given)
+        yield total, same is given, vars(given)
