@@ -381,33 +381,30 @@ def objects_in_sets_and_lists(jit):
                 yield compiled(given[i]), sorted(given.index(b) for b in (*met, *listed))
 
 
+def told_in(jit, tell, kind=Batch):
+    """Whether what code tells of the objects that it is given is what is told of them outside."""
+    given, told = batches(kind), []
+
+    def f(batch):
+        told.append(tell(batch))
+        return batch.inputs
+
+    compiled = jit(f)
+    for i in SEVERAL:
+        yield compiled(given[i]), told[-1] == tell(given[i])
+
+
 @case
 def addresses_of_objects(jit):
     for kind in (Batch, Record):
-        for function in (id, hash, lambda batch: batch.__hash__(), lambda batch: {batch: 1}.popitem()[0] is batch):
-            given, told = batches(kind), []
-
-            def f(batch, function=function, told=told):
-                told.append(function(batch))
-                return batch.inputs
-
-            compiled = jit(f)
-            for i in SEVERAL:
-                yield compiled(given[i]), told[-1] == function(given[i])
+        for tell in (id, hash, lambda batch: batch.__hash__(), lambda batch: {batch: 1}.popitem()[0] is batch):
+            yield from told_in(jit, tell, kind)
 
 
 @case
 def texts_that_name_an_address(jit):
     for tell in (repr, str, lambda batch: f"{batch}", lambda batch: "%s" % batch):  # noqa: UP031
-        given, told = batches(), []
-
-        def f(batch, tell=tell, told=told):
-            told.append(tell(batch))
-            return batch.inputs
-
-        compiled = jit(f)
-        for i in SEVERAL:
-            yield compiled(given[i]), told[-1] == repr(given[i])
+        yield from told_in(jit, tell)
 
 
 @case
