@@ -27,7 +27,6 @@ VALUES = 256
 ON_FLAGS = ("count flags", "positions")
 
 
-
 class SearchText(KernelText):
     """Writes one such kernel."""
 
