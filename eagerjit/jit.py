@@ -149,9 +149,7 @@ class JitFunction(Function):
             self.info.eager_calls += self._eager
             return self.__wrapped__(*args, **kwargs)
         served = self._served_again(call := Call((args, kwargs, Heard())))
-        if served is not MISS:
-            return served
-        return self._served_by_leaves(call)
+        return self._served_by_leaves(call) if served is MISS else served
 
     def _served_by_leaves(self, call: Call) -> Any:
         """The result of a call that is taken apart."""
@@ -310,6 +308,8 @@ class JitFunction(Function):
                 reason = recompile(self.__wrapped__, self.variants, variant)
                 note_recompile(self.info, reason, self, self.options)
             self._publish_variant(variant)
+            self.withdraw([v.executable for v in self.variants if self._opening.serves_instead(v)])
+            self.variants = [v for v in self.variants if not self._opening.serves_instead(v)]
         return variant
 
     def _publish_variant(self, variant: Variant) -> None:

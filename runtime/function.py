@@ -54,6 +54,15 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
             self._publish()
         forgotten.clear()  # not before native code knows
 
+    def withdraw(self, executables: list[Any]) -> None:
+        """Forgets some of them."""
+        if not executables:
+            return
+        with lock:
+            before, gone = self._entries, set(map(id, executables))
+            self._entries = [entry for entry in before if id(entry[0]) not in gone]
+            self._publish()  # `before` keeps them until native code knows
+
     @property
     def executables(self) -> list[Any]:
         """What `insert` added, in order."""

@@ -45,6 +45,10 @@ class Opening:
         pairs = ([(a, b) for a, b in zip(one, key, strict=True) if a != b] for one in alike)
         return sum(1 for found in pairs if found and all(type(a) is type(b) is str for a, b in found)) > 1
 
+    def serves_instead(self, variant: Variant) -> bool:
+        """Whether a version knows an object by identity, and keeps it, whose class is taken apart now."""
+        return any(_is_object(part) and self.ways.get(part[0]) for part in variant.key)
+
     def close(self, problem: TraceBreak) -> bool:
         """Take fewer classes apart, since a recording has ended so; whether there are fewer."""
         asked = problem.kind if isinstance(problem, ByIdentity) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import field
 from itertools import chain
@@ -99,7 +100,8 @@ class Varying:
         plain = type(value) is Tensor and not value._requires_grad
         told = plain or (opens and not isinstance(value, tuple))
         if told and slot not in self.slots and self.seen is not None and self.is_outside(holder, value):
-            self.slots |= {slot} if self.seen.setdefault(slot, value) is not value else set()
+            one = weakref.ref(value) if plain else value  # what is in its place keeps no memory
+            self.slots |= {slot} if self.seen.setdefault(slot, one) is not one else set()
         return slot in self.slots and (opens or isinstance(value, Tensor))
 
     def keeps(self, name: Any, entry: Any) -> bool:
