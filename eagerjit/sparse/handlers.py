@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.sparse import access, conversion, differentiation, indexing, pointwise, products, reductions
+from eagerjit.autograd import parted
+from eagerjit.sparse import access, conversion, indexing, pointwise, products, reductions
 
 WRITING = frozenset((
     *pointwise.KEEPING_ZERO, *pointwise.LINEAR, "pow", "add", "sub", "subtract", "mul", "multiply", "div", "divide",
@@ -14,6 +15,6 @@ WRITING = frozenset((
 
 HANDLERS: dict[str, Any] = {
     name: handler
-    for module in (access, conversion, differentiation, indexing, pointwise, products, reductions)
+    for module in (access, conversion, parted, indexing, pointwise, products, reductions)
     for name, handler in module.HANDLERS.items()
 }

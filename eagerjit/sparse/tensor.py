@@ -16,17 +16,12 @@ from eagerjit.sparse.pattern import Compressed, Coordinates, Pattern
 from eagerjit.state import state
 from eagerjit.tensors.making import sparse_coo, sparse_csc, sparse_csr
 from eagerjit.tensors.outputs import taken_out
-from eagerjit.tensors.tensor import Shape, Tensor, plain_function
+from eagerjit.tensors.parted import PartedTensor, fact
+from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.observation import refuse_subclass
 
 KINDS = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc"}
 """What PyTorch's messages call the layouts."""
-
-
-def _of_values(name: str) -> property:
-    """A slot that a sparse tensor shares with its values."""
-    slot = getattr(Tensor, name)
-    return property(lambda self: slot.__get__(self._values_), lambda self, value: slot.__set__(self._values_, value))
 
 
 @record(frozen=True, eq=False)
@@ -77,56 +72,29 @@ def _part(name: str) -> property:
     return property(get, replace)
 
 
-def _fact(read: Any, doc: str) -> property:
-    """An attribute for reading."""
-    return property(read, doc=doc)
-
-
-class SparseTensor(Tensor, taken=False):
+class SparseTensor(PartedTensor, taken=False):
     """Values at some places of a tensor that is zero elsewhere, in layout `sparse_coo`, `sparse_csr` or `sparse_csc`.
 
     `_pattern` has the places, `_entries` the values there, one row of dense dimensions each; `_sizes` are all sizes.
     """
 
-    __slots__ = ("_pattern_", "_sizes_", "_values_")
+    __slots__ = ("_pattern_", "_sizes_")
 
-    _values_: Tensor
     _pattern_: Pattern
     _sizes_: Shape
 
     _entries, _pattern, _sizes = _part("_values_"), _part("_pattern_"), _part("_sizes_")
 
-    is_data, is_recorded = False, True
+    is_recorded = True
     not_compiled = "it makes a sparse tensor, or replaces what one consists of"
-    __torch_function__: Any = plain_function  # until the first instance is made
     __hash__ = Tensor.__hash__
 
-    _data, _node, _index = _of_values("_data"), _of_values("_node"), _of_values("_index")
-    _requires_grad, _hooks = _of_values("_requires_grad"), _of_values("_hooks")
-    _storage, _view = _of_values("_storage"), _of_values("_view")
-
-    dtype = _fact(lambda self: self._entries.dtype, "The element type.")
-    shape = _fact(lambda self: self._sizes, "The sizes, a `Size` tuple.")
-    ndim = _fact(lambda self: len(self._sizes), "The number of dimensions.")
-    layout = _fact(lambda self: self._pattern.layout, "How the elements lie in memory.")
-    device = _fact(lambda self: self._entries.device, "Where the tensor lives.")
-    is_sparse = _fact(lambda self: self._pattern.layout is sparse_coo, "Whether the layout is `sparse_coo`.")
-    is_sparse_csr = _fact(lambda self: self._pattern.layout is sparse_csr, "Whether the layout is `sparse_csr`.")
-    is_cpu = _fact(lambda self: self._entries.is_cpu, "Whether the tensor lives on the CPU.")
-    is_cuda = _fact(lambda self: self._entries.is_cuda, "Whether the tensor lives on a CUDA device.")
-    is_leaf = _fact(lambda self: self._entries.is_leaf, "Whether no recorded operation produced this tensor.")
-    grad_fn = _fact(lambda self: self._entries.grad_fn, "The autograd node that produced the values.")
-    itemsize = _fact(lambda self: self._entries.itemsize, "Bytes of an element.")
-    T = _fact(lambda self: self.t(), "The transpose.")
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether gradients flow to the values."""
-        return self._entries._requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._entries.requires_grad = value
+    shape = fact(lambda self: self._sizes, "The sizes, a `Size` tuple.")
+    ndim = fact(lambda self: len(self._sizes), "The number of dimensions.")
+    layout = fact(lambda self: self._pattern.layout, "How the elements lie in memory.")
+    is_sparse = fact(lambda self: self._pattern.layout is sparse_coo, "Whether the layout is `sparse_coo`.")
+    is_sparse_csr = fact(lambda self: self._pattern.layout is sparse_csr, "Whether the layout is `sparse_csr`.")
+    T = fact(lambda self: self.t(), "The transpose.")
 
     @property
     def data(self) -> SparseTensor:
@@ -148,7 +116,7 @@ class SparseTensor(Tensor, taken=False):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        self._entries.grad = value if value is None else value.sparse_mask(self)._entries
+        self._entries.grad = value if value is None else self.values_of(value)
 
     @grad.deleter
     def grad(self) -> None:
@@ -174,6 +142,14 @@ class SparseTensor(Tensor, taken=False):
         from eagerjit.sparse.pointwise import add, add_
 
         return add_(self, other) if isinstance(other, SparseTensor) else add(other, self)
+
+    def with_values(self, values: Tensor) -> SparseTensor:
+        """Other values at the same places."""
+        return like(self, values)
+
+    def values_of(self, gradient: Tensor) -> Tensor:
+        """A gradient's values at this tensor's places."""
+        return gradient.sparse_mask(self)._entries  # type: ignore[no-any-return]
 
     def clone(self, **options: Any) -> Any:
         """A copy in memory of its own."""
