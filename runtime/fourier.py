@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import memory
-from eagerjit.runtime.native import fourier as layout
 from eagerjit.runtime.native import fourier_calls
+from eagerjit.runtime.native import fourier_job as layout
 from eagerjit.runtime.native.fourier_code import HALF, RADICES
+from eagerjit.runtime.native.fourier_line_code import FIRST_RADIX
 from eagerjit.runtime.native.library import routine
 from eagerjit.runtime.records import record
 
 LONGEST = 1 << 22
 """Numbers of a line at most: factors for all of them are kept."""
+
+ALONE = 2048
+"""Numbers of a line up to which it is transformed by itself: beyond, stages leave a first cache either way."""
 
 LONG = 2048
 """Numbers from which on few lines are taken apart."""
@@ -50,8 +54,9 @@ class Side:
 def factors(n: int) -> tuple[int, ...]:
     """The radices of a length's stages; none where there are other prime factors, or nothing to do."""
     found = []
+    alone = n <= ALONE and n % 32 == 0
     for radix in sorted(RADICES, reverse=True):
-        while n % radix == 0 and (radix != 2 or n % 4):
+        while n % radix == 0 and (radix != 8 or (alone and n % 32 != 16)):
             found.append(radix)
             n //= radix
     return tuple(found) if n == 1 else ()
@@ -186,10 +191,20 @@ def _made_stages(n: int, single: bool) -> Stages:
     for radix in factors(n):
         groups = left // radix
         place = np.arange(groups)[:, None] * np.arange(1, radix)
-        tables.append(_roots(place, left, single).view(np.float32 if single else np.float64))
-        rows.append((radix, groups, run, tables[-1].ctypes.data))
+        roots = _roots(place, left, single)
+        tables.append(roots.view(roots.real.dtype))
+        rows.append([radix, groups, run, tables[-1].ctypes.data, 0])
+        if run == 1 and radix == FIRST_RADIX and groups % (HALF // tables[-1].itemsize) == 0:
+            tables.append(_side_by_side(roots))
+            rows[-1][-1] = tables[-1].ctypes.data
         left, run = groups, run * radix
     return Stages(np.array(rows, np.int64), tuple(tables))
+
+
+def _side_by_side(roots: np.ndarray) -> np.ndarray:
+    """Real and imaginary parts of a row for each group of butterflies, as many groups beside each other as lanes."""
+    parts = np.stack([roots.real, roots.imag], -1)
+    return np.ascontiguousarray(parts.reshape(-1, HALF // parts.itemsize, *parts.shape[1:]).transpose(0, 2, 3, 1))
 
 
 @functools.lru_cache(maxsize=4)

@@ -14,78 +14,70 @@ complex ones as KIND says.
 from __future__ import annotations
 
 from eagerjit.runtime.native.fourier_code import HALF
+from eagerjit.runtime.native.fourier_job import (
+    COUNT,
+    ELEMENT,
+    FROM,
+    FULL,
+    GROUPS,
+    ITEM,
+    KIND,
+    LENGTH,
+    LINE,
+    LINES,
+    PAIRED,
+    REAL,
+    RUN,
+    STAGE_BYTES,
+    STAGES,
+    SWAP,
+    TABLE,
+    TO,
+    TURN,
+    TURN_IMAGINARY,
+    TURN_ROW,
+    WORK,
+    copy_number,
+    lanes_of,
+    place_of,
+    run_stage,
+    scale_elements,
+)
+from eagerjit.runtime.native.fourier_lines import line_scratch, line_tasks, lines_alone, takes_lines
 from eagerjit.runtime.native.language import (
     address_of,
     copy_bytes,
     fill_bytes,
-    fourier_stage,
     i64,
     join_pairs,
-    load_f32,
-    load_f64,
     load_i64,
     load_ptr,
     ptr,
     put_pairs,
-    scale_pairs,
     separate_pairs,
-    store_f32,
-    store_f64,
     take_pairs,
     transpose_tile,
     turn_pairs,
 )
 from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for
 
-# Words of a job, offsets in bytes.
-LENGTH = 0  # of a transform
-LINES = 8  # of a group
-GROUPS = 16
-ITEM = 24  # bytes of a real number
-SWAP = 32  # HALF for the inverse, whose real and imaginary parts change places, else 0
-STAGES = 40
-TABLE = 48  # per stage STAGE_BYTES: its radix, how many groups of butterflies, of how many each, and their roots
-SCALE = 56  # the address of a real number that results are multiplied with, or 0
-TURN = 64  # the address of a factor for each number of each line of a group, or 0: their real parts,
-TURN_IMAGINARY = 72  # and their imaginary parts
-TURN_ROW = 80  # bytes from the factors of a line's number to those of its next one
-WORK = 88  # about how many scalar operations
-PAIRED = 96  # whether lines are real signals, twice as many at a time; to be made real, their spectra are halves
-FROM = 104
-TO = 152
-JOB_BYTES = 200
-STAGE_BYTES = 32
-
-# Of FROM and of TO.
-MEMORY = 0
-KIND = 8
-COUNT = 16  # numbers of a line that there are
-LINE = 24
-ELEMENT = 32
-GROUP = 40
-
-COMPLEX = 0
-REAL = 1
-
-_FULL = 2 * HALF
-
 
 def fourier(job: ptr) -> i64:
     """All groups of lines; 0, or OUT_OF_MEMORY."""
-    tasks = load_i64(job, GROUPS) * _blocks_of(job)
-    scratch = 2 * _buffer_bytes(job)
+    if takes_lines(job):
+        return _run(job, address_of(lines_alone), line_tasks(job), line_scratch(job))
+    return _run(job, address_of(_blocks), load_i64(job, GROUPS) * _blocks_of(job), 2 * _buffer_bytes(job))
+
+
+def _run(job: ptr, kernel: ptr, tasks: i64, scratch: i64) -> i64:
     if is_worth_threads(load_i64(job, WORK)):
-        return parallel_for(address_of(_blocks), job, tasks, scratch, 1)
-    return serial_for(address_of(_blocks), job, tasks, scratch)
-
-
-def _lanes(job: ptr) -> i64:
-    return HALF // load_i64(job, ITEM)
+        return parallel_for(kernel, job, tasks, scratch, 1)
+    return serial_for(kernel, job, tasks, scratch)
 
 
 def _blocks_of(job: ptr) -> i64:
     """The blocks of a group's lines."""
-    lines = _lanes(job) << load_i64(job, PAIRED)
+    lines = lanes_of(job) << load_i64(job, PAIRED)
     return (load_i64(job, LINES) + lines - 1) // lines
 
 
@@ -93,7 +85,7 @@ def _buffer_bytes(job: ptr) -> i64:
     """Room for a block's elements, or for what is read or kept of two spectra."""
     n = load_i64(job, LENGTH)
     kept = 2 * load_i64(job + TO, COUNT) if load_i64(job, PAIRED) else 0
-    return (kept if kept > n + 2 else n + 2) * _FULL
+    return (kept if kept > n + 2 else n + 2) * FULL
 
 
 def _blocks(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
@@ -102,7 +94,7 @@ def _blocks(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     blocks = _blocks_of(job)
     for task in range(begin, end):
         group = task // blocks
-        first = task % blocks * (_lanes(job) << load_i64(job, PAIRED))
+        first = task % blocks * (lanes_of(job) << load_i64(job, PAIRED))
         elements: ptr = scratch
         others: ptr = scratch + _buffer_bytes(job)
         _read(elements, others, job, group, first)
@@ -110,16 +102,11 @@ def _blocks(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             _turn(elements, job, first)
         for stage in range(load_i64(job, STAGES)):
             what: ptr = load_ptr(job, TABLE) + stage * STAGE_BYTES
-            _stage(what, others, elements, load_i64(job, SWAP), load_i64(job, ITEM))
+            run_stage(what, load_i64(what, RUN), others, elements, load_i64(job, SWAP), load_i64(job, ITEM))
             spare: ptr = elements
             elements = others
             others = spare
-        if load_i64(job, SCALE):
-            for i in range(n):
-                if load_i64(job, ITEM) == 4:
-                    scale_pairs(0, elements + i * _FULL, load_ptr(job, SCALE))
-                else:
-                    scale_pairs(1, elements + i * _FULL, load_ptr(job, SCALE))
+        scale_elements(elements, n, job)
         _write(elements, others, job, group, first)
     return 0
 
@@ -128,23 +115,7 @@ def _count(job: ptr, first: i64) -> i64:
     """The lines from one on that lanes are taken by."""
     left = load_i64(job, LINES) - first
     left = left if left > 0 else 0
-    return left if left < _lanes(job) else _lanes(job)
-
-
-def _place(side: ptr, item: i64, group: i64, line: i64) -> ptr:
-    """Where a line begins."""
-    numbers = group * load_i64(side, GROUP) + line * load_i64(side, LINE)
-    return load_ptr(side, MEMORY) + numbers * (item if load_i64(side, KIND) == REAL else 2 * item)
-
-
-def _stage(what: ptr, to: ptr, source: ptr, swap: i64, item: i64) -> None:
-    radix = load_i64(what)
-    groups = load_i64(what, 8)
-    run = load_i64(what, 16)
-    if item == 4:
-        fourier_stage(0, radix, groups, run, to, source, load_ptr(what, 24), swap)
-    else:
-        fourier_stage(1, radix, groups, run, to, source, load_ptr(what, 24), swap)
+    return left if left < lanes_of(job) else lanes_of(job)
 
 
 def _turn(elements: ptr, job: ptr, line: i64) -> None:
@@ -154,9 +125,9 @@ def _turn(elements: ptr, job: ptr, line: i64) -> None:
     row = load_i64(job, TURN_ROW)
     for i in range(load_i64(job, LENGTH)):
         if item == 4:
-            turn_pairs(0, elements + i * _FULL, reals + i * row, imaginary + i * row, load_i64(job, SWAP))
+            turn_pairs(0, elements + i * FULL, reals + i * row, imaginary + i * row, load_i64(job, SWAP))
         else:
-            turn_pairs(1, elements + i * _FULL, reals + i * row, imaginary + i * row, load_i64(job, SWAP))
+            turn_pairs(1, elements + i * FULL, reals + i * row, imaginary + i * row, load_i64(job, SWAP))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -167,23 +138,23 @@ def _read(elements: ptr, others: ptr, job: ptr, group: i64, first: i64) -> None:
     if load_i64(job + FROM, KIND) == REAL:
         _read_real(elements, job, group, first)
         if paired:
-            _read_real(elements + HALF, job, group, first + _lanes(job))
+            _read_real(elements + HALF, job, group, first + lanes_of(job))
         else:
             for i in range(n):
-                fill_bytes(elements + i * _FULL + HALF, 0, HALF)
+                fill_bytes(elements + i * FULL + HALF, 0, HALF)
     elif paired:
         half = n // 2 + 1
         _read_complex(elements, job, group, first, half)
-        _read_complex(others, job, group, first + _lanes(job), half)
+        _read_complex(others, job, group, first + lanes_of(job), half)
         _make_real(elements, n)
         _make_real(others, n)
         for i in range(half):
-            low: ptr = elements + i * _FULL
-            high: ptr = elements + (n - i) * _FULL
+            low: ptr = elements + i * FULL
+            high: ptr = elements + (n - i) * FULL
             if load_i64(job, ITEM) == 4:
-                join_pairs(0, low, high, low, others + i * _FULL)
+                join_pairs(0, low, high, low, others + i * FULL)
             else:
-                join_pairs(1, low, high, low, others + i * _FULL)
+                join_pairs(1, low, high, low, others + i * FULL)
     else:
         _read_complex(elements, job, group, first, n)
 
@@ -192,7 +163,7 @@ def _make_real(elements: ptr, n: i64) -> None:
     """Makes those numbers of a real signal's spectrum real that are their own conjugates."""
     fill_bytes(elements + HALF, 0, HALF)
     if n % 2 == 0:
-        fill_bytes(elements + n // 2 * _FULL + HALF, 0, HALF)
+        fill_bytes(elements + n // 2 * FULL + HALF, 0, HALF)
 
 
 def _read_complex(elements: ptr, job: ptr, group: i64, first: i64, wanted: i64) -> None:
@@ -202,29 +173,29 @@ def _read_complex(elements: ptr, job: ptr, group: i64, first: i64, wanted: i64) 
     given = load_i64(side, COUNT)
     line = load_i64(side, LINE)
     element = load_i64(side, ELEMENT)
-    source: ptr = _place(side, item, group, first)
+    source: ptr = place_of(side, item, group, first)
     count = _count(job, first)
-    whole = i64(count == _lanes(job))
+    whole = i64(count == lanes_of(job))
     if not whole:
-        fill_bytes(elements, 0, given * _FULL)
-    fill_bytes(elements + given * _FULL, 0, (wanted - given) * _FULL)
+        fill_bytes(elements, 0, given * FULL)
+    fill_bytes(elements + given * FULL, 0, (wanted - given) * FULL)
     begin = 0
     if whole and line == 1:
         for i in range(given):
             if item == 4:
-                take_pairs(0, elements + i * _FULL, source + i * element * 8)
+                take_pairs(0, elements + i * FULL, source + i * element * 8)
             else:
-                take_pairs(1, elements + i * _FULL, source + i * element * 16)
+                take_pairs(1, elements + i * FULL, source + i * element * 16)
         begin = given
     elif whole and element == 1 and item == 4:
         begin = given & -4
         for i in range(0, begin, 4):
-            transpose_tile(8, elements + i * _FULL, 8, source + i * 8, 2 * line)
+            transpose_tile(8, elements + i * FULL, 8, source + i * 8, 2 * line)
     for i in range(begin, given):
         for lane in range(count):
             at: ptr = source + (i * element + lane * line) * 2 * item
-            _copy_number(elements + i * _FULL + lane * item, at, item)
-            _copy_number(elements + i * _FULL + HALF + lane * item, at + item, item)
+            copy_number(elements + i * FULL + lane * item, at, item)
+            copy_number(elements + i * FULL + HALF + lane * item, at + item, item)
 
 
 def _read_real(parts: ptr, job: ptr, group: i64, first: i64) -> None:
@@ -234,30 +205,23 @@ def _read_real(parts: ptr, job: ptr, group: i64, first: i64) -> None:
     given = load_i64(side, COUNT)
     line = load_i64(side, LINE)
     element = load_i64(side, ELEMENT)
-    source: ptr = _place(side, item, group, first)
+    source: ptr = place_of(side, item, group, first)
     count = _count(job, first)
-    whole = i64(count == _lanes(job))
+    whole = i64(count == lanes_of(job))
     for i in range(given if whole else 0, load_i64(job, LENGTH)):
-        fill_bytes(parts + i * _FULL, 0, HALF)
+        fill_bytes(parts + i * FULL, 0, HALF)
     begin = 0
     if whole and line == 1:
         for i in range(given):
-            copy_bytes(parts + i * _FULL, source + i * element * item, HALF)
+            copy_bytes(parts + i * FULL, source + i * element * item, HALF)
         begin = given
     elif whole and element == 1 and item == 4:
         begin = given & -8
         for i in range(0, begin, 8):
-            transpose_tile(8, parts + i * _FULL, 16, source + i * 4, line)
+            transpose_tile(8, parts + i * FULL, 16, source + i * 4, line)
     for i in range(begin, given):
         for lane in range(count):
-            _copy_number(parts + i * _FULL + lane * item, source + (i * element + lane * line) * item, item)
-
-
-def _copy_number(to: ptr, source: ptr, item: i64) -> None:
-    if item == 4:
-        store_f32(to, 0, load_f32(source))
-    else:
-        store_f64(to, 0, load_f64(source))
+            copy_number(parts + i * FULL + lane * item, source + (i * element + lane * line) * item, item)
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -268,18 +232,18 @@ def _write(elements: ptr, others: ptr, job: ptr, group: i64, first: i64) -> None
     if load_i64(job + TO, KIND) == REAL:
         _write_real(elements, job, group, first)
         if paired:
-            _write_real(elements + HALF, job, group, first + _lanes(job))
+            _write_real(elements + HALF, job, group, first + lanes_of(job))
     elif paired:
         kept = load_i64(job + TO, COUNT)
         for i in range(kept):
-            low: ptr = elements + i * _FULL
-            high: ptr = elements + (n - i if i else 0) * _FULL
+            low: ptr = elements + i * FULL
+            high: ptr = elements + (n - i if i else 0) * FULL
             if load_i64(job, ITEM) == 4:
-                separate_pairs(0, others + i * _FULL, others + (kept + i) * _FULL, low, high)
+                separate_pairs(0, others + i * FULL, others + (kept + i) * FULL, low, high)
             else:
-                separate_pairs(1, others + i * _FULL, others + (kept + i) * _FULL, low, high)
+                separate_pairs(1, others + i * FULL, others + (kept + i) * FULL, low, high)
         _write_complex(others, job, group, first)
-        _write_complex(others + kept * _FULL, job, group, first + _lanes(job))
+        _write_complex(others + kept * FULL, job, group, first + lanes_of(job))
     else:
         _write_complex(elements, job, group, first)
 
@@ -290,25 +254,25 @@ def _write_complex(elements: ptr, job: ptr, group: i64, first: i64) -> None:
     given = load_i64(side, COUNT)
     line = load_i64(side, LINE)
     element = load_i64(side, ELEMENT)
-    to: ptr = _place(side, item, group, first)
+    to: ptr = place_of(side, item, group, first)
     count = _count(job, first)
     begin = 0
-    if count == _lanes(job) and line == 1:
+    if count == lanes_of(job) and line == 1:
         for i in range(given):
             if item == 4:
-                put_pairs(0, to + i * element * 8, elements + i * _FULL)
+                put_pairs(0, to + i * element * 8, elements + i * FULL)
             else:
-                put_pairs(1, to + i * element * 16, elements + i * _FULL)
+                put_pairs(1, to + i * element * 16, elements + i * FULL)
         begin = given
-    elif count == _lanes(job) and element == 1 and item == 4:
+    elif count == lanes_of(job) and element == 1 and item == 4:
         begin = given & -4
         for i in range(0, begin, 4):
-            transpose_tile(8, to + i * 8, 2 * line, elements + i * _FULL, 8)
+            transpose_tile(8, to + i * 8, 2 * line, elements + i * FULL, 8)
     for i in range(begin, given):
         for lane in range(count):
             at: ptr = to + (i * element + lane * line) * 2 * item
-            _copy_number(at, elements + i * _FULL + lane * item, item)
-            _copy_number(at + item, elements + i * _FULL + HALF + lane * item, item)
+            copy_number(at, elements + i * FULL + lane * item, item)
+            copy_number(at + item, elements + i * FULL + HALF + lane * item, item)
 
 
 def _write_real(parts: ptr, job: ptr, group: i64, first: i64) -> None:
@@ -317,17 +281,17 @@ def _write_real(parts: ptr, job: ptr, group: i64, first: i64) -> None:
     given = load_i64(side, COUNT)
     line = load_i64(side, LINE)
     element = load_i64(side, ELEMENT)
-    to: ptr = _place(side, item, group, first)
+    to: ptr = place_of(side, item, group, first)
     count = _count(job, first)
     begin = 0
-    if count == _lanes(job) and line == 1:
+    if count == lanes_of(job) and line == 1:
         for i in range(given):
-            copy_bytes(to + i * element * item, parts + i * _FULL, HALF)
+            copy_bytes(to + i * element * item, parts + i * FULL, HALF)
         begin = given
-    elif count == _lanes(job) and element == 1 and item == 4:
+    elif count == lanes_of(job) and element == 1 and item == 4:
         begin = given & -8
         for i in range(0, begin, 8):
-            transpose_tile(8, to + i * 4, line, parts + i * _FULL, 16)
+            transpose_tile(8, to + i * 4, line, parts + i * FULL, 16)
     for i in range(begin, given):
         for lane in range(count):
-            _copy_number(to + (i * element + lane * line) * item, parts + i * _FULL + lane * item, item)
+            copy_number(to + (i * element + lane * line) * item, parts + i * FULL + lane * item, item)

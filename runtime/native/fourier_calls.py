@@ -8,8 +8,10 @@ result's address and dimensions.
 from __future__ import annotations
 
 from eagerjit.runtime.native.factors import ARGUMENTS, COMPLEX, KIND, WORK
-from eagerjit.runtime.native.fourier import COMPLEX as PAIRS
-from eagerjit.runtime.native.fourier import (
+from eagerjit.runtime.native.fourier import fourier
+from eagerjit.runtime.native.fourier_code import HALF
+from eagerjit.runtime.native.fourier_job import COMPLEX as PAIRS
+from eagerjit.runtime.native.fourier_job import (
     COUNT,
     ELEMENT,
     FROM,
@@ -29,11 +31,9 @@ from eagerjit.runtime.native.fourier import (
     TABLE,
     TO,
     TURN,
-    fourier,
 )
-from eagerjit.runtime.native.fourier import KIND as SIDE_KIND
-from eagerjit.runtime.native.fourier import WORK as JOB_WORK
-from eagerjit.runtime.native.fourier_code import HALF
+from eagerjit.runtime.native.fourier_job import KIND as SIDE_KIND
+from eagerjit.runtime.native.fourier_job import WORK as JOB_WORK
 from eagerjit.runtime.native.language import (
     buffer,
     copy_bytes,

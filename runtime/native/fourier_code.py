@@ -13,7 +13,7 @@ import math
 from eagerjit.runtime.native.expressions import ExpressionTranslator, Value, real
 from eagerjit.runtime.native.vector_code import Vectors, local_variable
 
-RADICES = (2, 3, 4, 5, 7)
+RADICES = (2, 3, 4, 5, 7, 8)
 """Factors of lengths that there are stages for."""
 
 HALF = 32
@@ -22,7 +22,7 @@ HALF = 32
 Pair = tuple[str, str]
 
 
-class _Pairs(Vectors):
+class Pairs(Vectors):
     """Arithmetic on vectors of real parts beside vectors of imaginary parts."""
 
     def __init__(self, code: ExpressionTranslator, double: int):
@@ -33,6 +33,15 @@ class _Pairs(Vectors):
 
     def constant(self, number: float) -> str:
         return f"splat ({self.scalar} {real(number, self.scalar).text})"
+
+    def pair(self, element: str) -> Pair:
+        return self.load(element), self.load(self.place(element, HALF))
+
+    def apart(self, source: str) -> Pair:
+        """What lies by turns."""
+        low, high = self.pair(source)
+        even, odd = (list(range(part, 2 * self.lanes, 2)) for part in (0, 1))
+        return self.shuffled(low, high, even), self.shuffled(low, high, odd)
 
     def negative(self, a: str) -> str:
         return self.code.emit("vector", f"fneg {self.type} {a}").text
@@ -78,14 +87,14 @@ def fourier_stage(code: ExpressionTranslator, node: ast.Call) -> Value:
     code.lines.append(f"  switch i64 {which}, label %{done} [ {cases} ]")
     for label, r, turn in blocks:
         code.place(label)
-        _loops(_Pairs(code, double), r, bool(turn), groups, *rest)
+        _loops(Pairs(code, double), r, bool(turn), groups, *rest)
         code.jump(done)
     code.place(done)
     return Value("void", "")
 
 
 def _loops(
-    v: _Pairs, radix: int, turned: bool, groups: str, run: str, to: str, source: str, roots: str, swap: str
+    v: Pairs, radix: int, turned: bool, groups: str, run: str, to: str, source: str, roots: str, swap: str
 ) -> None:
     """For every group of `run` butterflies: elements groups * run apart become elements run apart."""
     code = v.code
@@ -111,7 +120,7 @@ def _loops(
     for k in range(radix):
         element = at if k == 0 else v.place(at, far if k == 1 else code.emit("i64", f"mul i64 {far}, {k}").text)
         values.append((v.load(v.place(element, swap)), v.load(v.place(element, other))))
-    for k, value in enumerate(_transform(v, values)):
+    for k, value in enumerate(transformed(v, values)):
         if turned and k:
             value = v.times(value, (numbers[2 * k - 2], numbers[2 * k - 1]))
         element = place if k == 0 else v.place(place, near if k == 1 else code.emit("i64", f"mul i64 {near}, {k}").text)
@@ -128,7 +137,7 @@ def _loops(
     code.place(finished)
 
 
-def _transform(v: _Pairs, a: list[Pair]) -> list[Pair]:
+def transformed(v: Pairs, a: list[Pair]) -> list[Pair]:
     """X_k = sum over j of a_j exp(-2 pi i j k / r), real and imaginary parts."""
     r = len(a)
     if r == 2:
@@ -136,6 +145,8 @@ def _transform(v: _Pairs, a: list[Pair]) -> list[Pair]:
     if r == 4:
         sums, apart = (v.add(a[0], a[2]), v.add(a[1], a[3])), (v.subtract(a[0], a[2]), v.subtract(a[1], a[3]))
         return [v.add(*sums), v.minus_i(*apart), v.subtract(*sums), v.plus_i(*apart)]
+    if r == 8:
+        return _eight(v, a)
     # Of an odd number, inputs j and r - j go with the same cosine and opposite sines, and so do outputs k and r - k.
     half = range(1, r // 2 + 1)
     added = {j: v.add(a[j], a[r - j]) for j in half}
@@ -155,20 +166,31 @@ def _transform(v: _Pairs, a: list[Pair]) -> list[Pair]:
     return out
 
 
+def _eight(v: Pairs, a: list[Pair]) -> list[Pair]:
+    """Four of sums, and four of differences times the eighth roots of 1."""
+    sums = [v.add(a[j], a[j + 4]) for j in range(4)]
+    apart = [v.subtract(a[j], a[j + 4]) for j in range(4)]
+    root = math.sqrt(0.5)
+    first, third = v.minus_i(apart[1], apart[1]), v.minus_i(apart[3], apart[3])
+    apart[1] = v.scaled_sum(None, first, root)
+    apart[2] = apart[2][1], v.negative(apart[2][0])
+    # exp(-3 pi i / 4) is -i times exp(-pi i / 4).
+    turned = v.scaled_sum(None, third, root)
+    apart[3] = turned[1], v.negative(turned[0])
+    even, odd = transformed(v, sums), transformed(v, apart)
+    return [value for pair in zip(even, odd, strict=True) for value in pair]
+
+
 def take_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """Real and imaginary parts by turns, as they lie in memory, become an element."""
-    v, (to, source) = _on_elements(code, node)
-    low, high = v.load(source), v.load(v.place(source, HALF))
-    for part in (0, 1):
-        order = ", ".join(f"i32 {2 * lane + part}" for lane in range(v.lanes))
-        text = f"shufflevector {v.type} {low}, {v.type} {high}, <{v.lanes} x i32> <{order}>"
-        v.store(code.emit("vector", text).text, v.place(to, part * HALF))
+    v, (to, source) = on_elements(code, node)
+    store_pair(v, v.apart(source), to)
     return Value("void", "")
 
 
 def put_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """The opposite."""
-    v, (to, source) = _on_elements(code, node)
+    v, (to, source) = on_elements(code, node)
     reals, imaginary = v.load(source), v.load(v.place(source, HALF))
     for part in (0, 1):
         lanes = range(part * v.lanes // 2, (part + 1) * v.lanes // 2)
@@ -180,8 +202,13 @@ def put_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
 
 def separate_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """Of a + i b, spectra of real signals, numbers k and n - k become number k of a and of b."""
-    v, (first, second, low, high) = _on_elements(code, node, 4)
-    x, y = ((v.load(place), v.load(v.place(place, HALF))) for place in (low, high))
+    v, (first, second, low, high) = on_elements(code, node, 4)
+    separated(v, v.pair(low), v.pair(high), first, second)
+    return Value("void", "")
+
+
+def separated(v: Pairs, x: Pair, y: Pair, first: str, second: str) -> None:
+    """Stores numbers k of a and of b; x and y are numbers k and n - k of a + i b."""
     half = v.constant(0.5)
     found = (
         (v.of("fadd", x[0], y[0]), first, 0),
@@ -191,12 +218,16 @@ def separate_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     )
     for value, place, part in found:
         v.store(v.of("fmul", value, half), v.place(place, part))
-    return Value("void", "")
+
+
+def store_pair(v: Pairs, value: Pair, element: str) -> None:
+    v.store(value[0], element)
+    v.store(value[1], v.place(element, HALF))
 
 
 def join_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """The opposite: number k of a and of b, spectra of real signals, become numbers k and n - k of a + i b."""
-    v, (low, high, first, second) = _on_elements(code, node, 4)
+    v, (low, high, first, second) = on_elements(code, node, 4)
     a, b = ((v.load(place), v.load(v.place(place, HALF))) for place in (first, second))
     for place, (x, y) in ((high, v.minus_i((a[0], v.negative(a[1])), (v.negative(b[0]), b[1]))), (low, v.plus_i(a, b))):
         v.store(x, place)
@@ -206,7 +237,7 @@ def join_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
 
 def scale_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """An element times a real number at an address."""
-    v, (at, number) = _on_elements(code, node)
+    v, (at, number) = on_elements(code, node)
     factor = v.number(number)
     for offset in (0, HALF):
         place = v.place(at, offset)
@@ -217,7 +248,7 @@ def scale_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
 def turn_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """An element times numbers of its lanes' own, real and imaginary parts at two addresses."""
     swap = code.typed(node.args[4], "i64").text
-    v, (at, reals, imaginary) = _on_elements(code, node, 3)
+    v, (at, reals, imaginary) = on_elements(code, node, 3)
     places = v.place(at, swap), v.place(at, code.emit("i64", f"sub i64 {HALF}, {swap}").text)
     found = v.times((v.load(places[0]), v.load(places[1])), (v.load(reals), v.load(imaginary)))
     for value, place in zip(found, places, strict=True):
@@ -225,10 +256,9 @@ def turn_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     return Value("void", "")
 
 
-def _on_elements(code: ExpressionTranslator, node: ast.Call, addresses: int = 2) -> tuple[_Pairs, list[str]]:
+def on_elements(code: ExpressionTranslator, node: ast.Call, addresses: int = 2) -> tuple[Pairs, list[str]]:
     double = code.constant(node.args[0], "whether numbers are doubles")
-    return _Pairs(code, double), [code.typed(a, "ptr").text for a in node.args[1 : 1 + addresses]]
-
+    return Pairs(code, double), [code.typed(a, "ptr").text for a in node.args[1 : 1 + addresses]]
 
 
 def _count_down(code: ExpressionTranslator, counter: str, again: str, done: str) -> None:

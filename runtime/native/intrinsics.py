@@ -16,6 +16,12 @@ from eagerjit.runtime.native.fourier_code import (
     take_pairs,
     turn_pairs,
 )
+from eagerjit.runtime.native.fourier_line_code import (
+    fourier_start,
+    join_conjugates,
+    join_numbers,
+    separate_numbers,
+)
 from eagerjit.runtime.native.pair_code import (
     alternate_halves,
     alternate_upper_halves,
@@ -258,6 +264,10 @@ _SPECIAL = {
     "run_eight": run_eight,
     "less_of_eight": less_of_eight,
     "fourier_stage": fourier_stage,
+    "fourier_start": fourier_start,
+    "separate_numbers": separate_numbers,
+    "join_numbers": join_numbers,
+    "join_conjugates": join_conjugates,
     "take_pairs": take_pairs,
     "put_pairs": put_pairs,
     "separate_pairs": separate_pairs,

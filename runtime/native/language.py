@@ -72,6 +72,12 @@ Transforms (`fourier_code.py` says what an element is; `double`, a constant, whe
              n - k of that of first + i second; join_pairs(double, low, high, first, second): the opposite.
            scale_pairs(double, at, number): times the float at an address.
            turn_pairs(double, at, reals, imaginary, swap): times a complex number for each lane.
+Of one line (`fourier_line_code.py`)
+           fourier_start(double, groups, to, reals, imaginary, step, roots, swap): the first stage, of vectors `step`
+             bytes apart.
+           separate_numbers(double, first, second, low, high, after): as separate_pairs, with n - k in two elements;
+             join_numbers(double, to, first, second), join_conjugates(double, to, first, after, second, after): the
+             opposite for the first half of the numbers and for the second.
 """
 
 from __future__ import annotations
@@ -186,6 +192,8 @@ transpose_tile = Intrinsic("transpose_tile")
 transpose_wide = Intrinsic("transpose_wide")
 run_eight = Intrinsic("run_eight")
 less_of_eight = Intrinsic("less_of_eight")
+fourier_start, separate_numbers = map(Intrinsic, ("fourier_start", "separate_numbers"))
+join_numbers, join_conjugates = map(Intrinsic, ("join_numbers", "join_conjugates"))
 fourier_stage, turn_pairs, scale_pairs = map(Intrinsic, ("fourier_stage", "turn_pairs", "scale_pairs"))
 take_pairs, put_pairs = map(Intrinsic, ("take_pairs", "put_pairs"))
 separate_pairs, join_pairs = map(Intrinsic, ("separate_pairs", "join_pairs"))

@@ -26,7 +26,7 @@ PRODUCTS = Part("packing", "tiles", "copying", "panels", "pairs", "tile_products
 ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse", "holders")}
 ROUTINES |= {
     "factors": Part("factors", "spectra", base=(CORE,)),
-    "fourier": Part("fourier", "fourier_calls", base=(CORE,)),
+    "fourier": Part("fourier_job", "fourier_lines", "fourier", "fourier_calls", base=(CORE,)),
 }
 CONVOLUTIONS = Part(
     "tiles",

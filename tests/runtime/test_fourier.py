@@ -63,6 +63,41 @@ def test_real_lines_and_back(n: int, dtype: type) -> None:
         assert_near(whole, np.fft.ifft(x.astype(np.float64), axis=axis) * n, dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", (32, 96, 160, 192, 224, 256, 320, 448, 1024, 1152, 2048))
+def test_lines_by_themselves(n: int, dtype: type) -> None:
+    """Lengths whose lines are transformed one by one, or two real ones together: with partners and without."""
+    for lines, forward in itertools.product((1, 2, 3, 9), (True, False)):
+        for x in (numbers((lines, n), dtype), numbers((lines, n), real(dtype))):
+            whole = fourier.transform(x, 1, n, forward, 1.0, n)
+            wide = x.astype(np.complex128)
+            assert_near(whole, np.fft.fft(wide) if forward else np.fft.ifft(wide) * n, dtype)
+            for kept in (1, n // 2, n // 2 + 1, n - 1):
+                assert np.array_equal(fourier.transform(x, 1, n, forward, 1.0, kept), whole[:, :kept])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", (32, 96, 224, 320, 1024, 2048))
+def test_half_spectra_by_themselves(n: int, dtype: type) -> None:
+    for lines in (1, 2, 9):
+        x = numbers((lines, n), real(dtype))
+        half = np.fft.rfft(x.astype(np.float64)).astype(dtype)
+        half[:, 0] += 1j
+        half[:, -1] -= 2j
+        whole = fourier.transform(half, 1, n, False, 1.0 / n, n, real=True)
+        assert_near(whole, x.astype(np.float64), dtype)
+        for kept in (1, n // 2 + 3):
+            assert np.array_equal(fourier.transform(half, 1, n, False, 1.0 / n, kept, real=True), whole[:, :kept])
+
+
+def test_lines_by_themselves_in_calls_without_python() -> None:
+    """Which ask for the same transforms, bit for bit."""
+    for n in (32, 64, 320, 1024):
+        x = numbers((3, n), np.float32)
+        found = [torch.fft.rfft(torch.from_numpy(x)).numpy() for _ in range(3)][-1]
+        assert np.array_equal(found, fourier.transform(x, 1, n, True, 1.0, n // 2 + 1))
+
+
 @pytest.mark.parametrize("given", (1, 3, 17, 33, 40))
 def test_half_spectra_of_other_lengths(given: int) -> None:
     """What is missing counts as zero, what is too much is left out; the first and middle numbers' are real."""
@@ -107,6 +142,7 @@ def test_unaligned_memory() -> None:
 
 
 def test_lengths_that_suit() -> None:
+    assert fourier.factors(1024) == (8, 8, 4, 4) and fourier.factors(96) == (8, 4, 3)
     assert [n for n in range(24) if fourier.suits(n)] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21]
     assert fourier.factors(360) == (5, 4, 3, 3, 2) and fourier.factors(22) == ()
     assert not fourier.suits(fourier.LONGEST * 2)
