@@ -101,8 +101,14 @@ smooth_line.linear = True
 def _smooth(
     input: Tensor, size: Any, scales: tuple[float | None, ...], align: bool, by_cubic: bool
 ) -> Tensor:
+    """Antialiased interpolation of images.
+
+    Sums of rows read neighbours together, those of columns one by one: where rows become fewer they go first, so that
+    there are fewer of the others. Bytes are rounded in between, in PyTorch's order.
+    """
     x = input
-    for axis in reversed(range(len(size))):
+    rows_first = input.dtype is not dtypes.uint8 and size[0] < input.shape[2]
+    for axis in (0, 1) if rows_first else (1, 0):
         each, most = step_and_window(x.shape[axis + 2], size[axis], scales[axis], align, by_cubic)
         x = smooth_line.call(x, axis + 2, size[axis], each, most, by_cubic)
     return x

@@ -120,19 +120,19 @@ def weighted(x: Tensor, d: int, taps: Taps) -> Tensor:
 def weighted_window(x: Tensor, d: int, places: Tensor, weights: Tensor) -> Tensor:
     """The same with the places and weights of an output in a column.
 
-    Sums of few are taken for many outputs at once, sums of many one output at a time.
+    Sums of few are written out, and taken for many outputs at once; sums of many are taken one output at a time.
     """
     most, wanted = places.shape
-    at = d + 1 if most > FEW else 0
-    if at:
-        places, weights = places.t(), weights.t()
+    if most <= FEW:
+        return weighted(x, d, list(zip(places.unbind(), weights.unbind(), strict=True)))
+    at = d + 1
     shape = [wanted if a == d else n for a, n in enumerate(x.shape)]
     alone = [wanted if a == d else 1 for a in range(x.ndim)]
     shape.insert(at, most)
     alone.insert(at, most)
     wide = x.unsqueeze(at).expand([most if a == at else -1 for a in range(x.ndim + 1)])
-    window = wide.gather(d if at else d + 1, places.reshape(alone).expand(shape))
-    return (window * weights.reshape(alone)).sum(at)
+    window = wide.gather(d, places.t().reshape(alone).expand(shape))
+    return (window * weights.t().reshape(alone)).sum(at)
 
 
 def weighted_bytes(x: Tensor, d: int, places: Tensor, weights: Tensor) -> Tensor:

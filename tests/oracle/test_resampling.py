@@ -70,6 +70,20 @@ def test_images_of_bytes(mode: str, antialias: bool, align: bool) -> None:
         assert found.dtype is ej.uint8 and np.array_equal(expected.numpy(), found.numpy()), options
 
 
+@pytest.mark.parametrize(("size", "first"), [((8, 8), 2), ((8, 40), 2), ((40, 8), 3), ((16, 8), 3)])
+def test_antialiasing_takes_no_windows_and_fewer_rows_first(size: tuple[int, int], first: int) -> None:
+    """Windows in memory are as many times the result as they are long."""
+
+    @ej.jit
+    def resized(image: ej.Tensor) -> ej.Tensor:
+        return ej.nn.functional.interpolate(image, size, mode="bilinear", antialias=True)
+
+    text = resized.explain(ej.rand(2, 3, 16, 16)).optimized
+    gathers = [line for line in str(text).splitlines() if " gather(" in line]
+    assert f"dim={first}" in gathers[0] and f"dim={5 - first}" in gathers[-1]
+    assert all(": f32[s0, s1, " in line for line in gathers)
+
+
 def test_antialiasing_has_a_program_for_many_sizes() -> None:
     def smaller(n: int, *size: int) -> ej.Tensor:
         return ej.nn.functional.interpolate(ej.rand(1, 3, n, n + 1), size=size, mode="bicubic", antialias=True)
