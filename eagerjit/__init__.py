@@ -97,7 +97,7 @@ _LAZY = {
     **{_name: f"eagerjit.{_name}" for _name in (
         "_C", "__config__", "_dynamo", "_inductor", "_utils", "accelerator", "amp", "backends", "cpu", "cuda",
         "distributed", "distributions", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia",
-        "masked", "multiprocessing", "onnx",
+        "masked", "multiprocessing", "nested", "onnx",
         "overrides", "profiler", "quasirandom", "return_types", "serialization", "signal", "sparse", "testing", "types",
         "xpu",
     )},

@@ -67,6 +67,7 @@ METHODS = {
     "eagerjit.ops.statistics": "cumsum_ cumprod_ renorm_",
     "eagerjit.sparse.access": "indices values crow_indices col_indices ccol_indices row_indices is_coalesced "
     "sparse_dim dense_dim _indices _values _nnz _coalesced_",
+    "eagerjit.nested.components": "to_padded_tensor",
     "eagerjit.sparse.conversion": "coalesce to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr "
     "to_sparse_bsc sparse_mask",
 }
@@ -125,7 +126,7 @@ FUNCTIONS = {
     "hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss",
     "eagerjit.nn.namespace_tables": "embedding embedding_bag",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
-    "eagerjit.tensors.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
+    "eagerjit.tensors.making": "layout jagged sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",
     "eagerjit.ops.storages": "TypedStorage UntypedStorage BFloat16Storage BoolStorage ByteStorage CharStorage "
     "DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage",

@@ -103,6 +103,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter": storages.rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": storages.rebuild_parameter,
     "torch._utils._rebuild_sparse_tensor": storages.rebuild_sparse,
+    "torch._utils._rebuild_nested_tensor": storages.rebuild_blocks,
+    "torch.nested._internal.nested_tensor._rebuild_njt": storages.rebuild_jagged,
+    "torch._dynamo.decorators._DimRange": storages.DynamicRange,
     "torch.serialization._get_layout": _layout,
     "torch._tensor._rebuild_from_type_v2": storages.rebuild_with_attributes,
     "torch.Size": _size,
@@ -121,6 +124,7 @@ _VALUES: dict[str, Any] = {
     "torch.Tensor": Tensor,
     "torch._tensor.Tensor": Tensor,
     "torch.nn.parameter.Parameter": Parameter,
+    "torch.nested._internal.nested_tensor.NestedTensor": Tensor,
     **{f"builtins.{kind.__name__}": kind for kind in (list, dict, int, float)},
     **{f"torch.{dtype.name}": dtype for dtype in (*dtypes.ALL, *dtypes.EVALUATED)},
 }

@@ -87,6 +87,8 @@ class Writer(_Base):  # type: ignore[misc]
         return NotImplemented
 
     def _tensor(self, tensor: Any) -> Any:
+        if tensor.is_nested:
+            return self._nested(tensor)
         if tensor.layout is not strided:
             return self._sparse(tensor)
         array = own_array(tensor, "a tensor was saved")
@@ -124,6 +126,22 @@ class Writer(_Base):  # type: ignore[misc]
         if not getattr(tensor, "_is_param", False):
             return made
         return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), tensor.requires_grad, OrderedDict())
+
+    def _nested(self, tensor: Any) -> Any:
+        """A nested tensor by its values, and by where components begin or which sizes they have."""
+        from eagerjit.nested.components import tables
+
+        values = tensor._entries.detach()
+        if tensor.layout is strided:
+            values = values.requires_grad_(tensor._requires_grad)
+            return _name("torch._utils", "_rebuild_nested_tensor"), (values, *tables(tensor))
+        module = "torch.nested._internal.nested_tensor"
+        described = {
+            "values": values, "offsets": tensor.offsets(), "lengths": tensor.lengths(),
+            "_ragged_idx": tensor._ragged_idx, "_metadata_cache": {}, "requires_grad": tensor._requires_grad,
+        }  # fmt: skip
+        names = _name(module, "_rebuild_njt"), _name(module, "NestedTensor")
+        return _name("torch._tensor", "_rebuild_from_type_v2"), (*names, (described,), tensor.__dict__)
 
     def _copy(self, array: DeviceArray) -> np.ndarray:
         """A view of a copy of all the memory on a device that an array views, as it is of that memory."""

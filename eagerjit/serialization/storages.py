@@ -146,8 +146,32 @@ def rebuild_parameter(data: Any, requires_grad: Any = True, hooks: Any = None, s
     return with_attributes(made, state)
 
 
+def rebuild_jagged(described: Any) -> Any:
+    """A nested tensor of layout `jagged` from what it consists of."""
+    from eagerjit.nested.construction import nested_tensor_from_jagged
+
+    try:
+        values, offsets, lengths = (described[name] for name in ("values", "offsets", "lengths"))
+        made = nested_tensor_from_jagged(values, offsets, lengths, described["_ragged_idx"])
+    except (TypeError, LookupError, AttributeError) as problem:
+        raise LoadError("it describes a nested tensor by something else than tensors") from problem
+    return made.requires_grad_(bool(described.get("requires_grad")))
+
+
+def rebuild_blocks(*parts: Any) -> Any:
+    """A nested tensor of layout `strided` from its values and the tables of its components."""
+    from eagerjit.nested.components import from_tables
+
+    if len(parts) != 4 or not all(isinstance(part, Tensor) for part in parts):
+        raise LoadError("it describes a nested tensor by something else than tensors")
+    values, *places = parts
+    return from_tables(values.detach(), *places).requires_grad_(values.requires_grad)
+
+
 def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     """A tensor or Parameter that had attributes."""
+    if function is rebuild_jagged:
+        return with_attributes(function(*arguments), state)
     if function not in (rebuild_tensor, rebuild_typed_tensor, rebuild_parameter, rebuild_without_memory):
         raise LoadError("it describes a tensor of an unknown kind")
     made = function(*arguments)
@@ -156,9 +180,20 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
     return with_attributes(made, state)
 
 
+class DynamicRange(int):
+    """What PyTorch's compiler notes of a size; nothing reads it here."""
+
+    def __setstate__(self, state: Any) -> None:
+        return None
+
+
+_OF_COMPILER = ("_dynamo_", "_has_dynamo_")
+
+
 def with_attributes(tensor: Any, state: Any) -> Any:
-    """Give a tensor its attributes."""
+    """Give a tensor its attributes, but for those that PyTorch's compiler gave it."""
     for attributes in state if isinstance(state, tuple) else (state,):
         if attributes:
-            tensor.__dict__.update({str(k): v for k, v in attributes.items()})
+            named = {str(k): v for k, v in attributes.items()}
+            tensor.__dict__.update({k: v for k, v in named.items() if not k.startswith(_OF_COMPILER)})
     return tensor

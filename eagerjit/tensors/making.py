@@ -37,11 +37,11 @@ def layout_named(name: str) -> layout:
     return LAYOUTS[name]
 
 
-strided = layout("strided")
+strided, jagged = layout("strided"), layout("jagged")
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
 SPARSE = (sparse_coo, sparse_csr, sparse_csc)
-LAYOUTS = {made.name: made for made in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
+LAYOUTS = {made.name: made for made in (strided, jagged, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
 
 PYTHON_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.complex128}
 """The dtypes that Python's number types stand for."""

@@ -31,6 +31,11 @@ DIFFERENCES = (
         "a sparse tensor's gradient is that of its values",
     ),
     Difference(
+        "torch.nested",
+        "more operations and gradients than in PyTorch: along rows, causal attention, dense operands beside `strided`",
+        "a nested tensor's gradient is that of its values; compiled functions run eagerly where they meet one",
+    ),
+    Difference(
         "complex32, quint8, qint8, qint32, int4, bits8 and their like",
         "may be named, compared and passed on; asking for tensors of them raises NotImplementedError",
         "no kernels compute with them",
