@@ -31,7 +31,7 @@ from eagerjit.runtime.native.language import (
     tiles_end,
     upper_halves,
 )
-from eagerjit.runtime.native.tiles import HAS_PAIRS
+from eagerjit.runtime.native.tiles import HAS_PAIRS, HAS_TILES
 
 SIDE = 16  # rows or columns of a block
 RUN = 32  # numbers along k of a block
@@ -52,6 +52,8 @@ def suits_pairs(m: i64, n: i64, k: i64) -> i64:
     """Whether a product of bfloat16 numbers is done this way."""
     if HAS_PAIRS == 0 or m * n * k < LEAST:
         return 0
+    if HAS_TILES == 0:
+        return 1
     known = atomic_load(_permission, 0)
     if known == 0:
         known = 2 if syscall(_ARCH_PRCTL, _REQUEST, _TILE_DATA) == 0 else 1
