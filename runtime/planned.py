@@ -67,26 +67,47 @@ class Planned(OpCall):
         """Plan the call, keep the plan if it is one for all arguments like these, and carry it out."""
         numbers = [x for x in arguments[self._named :] if x is not None]
         try:
-            function, given = self._plan(*arguments[: self._named], *numbers)
+            plan = self._plan(*arguments[: self._named], *numbers)
         except Exception:
             return self.slow(*arguments[: self._named], *numbers)  # which knows what is wrong
+        if not mode.casting():
+            apart = _told_apart(arguments)
+            self._keep(key, apart, plan if apart is arguments else self._plan(*apart[: self._named], *numbers))
+        return carried_out(plan)
+
+    def _keep(self, key: bytes, arguments: tuple[Any, ...], plan: Plan) -> None:
+        """Keep a plan, if it says which of the arguments is given where."""
+        function, given = plan
         tensors = [i for i, a in enumerate(arguments) if _holds_tensors(a)]
         positions = {id(arguments[i]): i for i in tensors}
         rest = [x for x in given if id(x) not in positions]
-        told_apart = len(positions) == len(tensors)  # one tensor passed twice says not which is which
-        if told_apart and not mode.casting() and len(given) <= MAX_PARAMETERS and not any(map(_holds_tensors, rest)):
-            own = sum(positions.get(id(x), OTHER) << 4 * i for i, x in enumerate(given))
-            others = (None if id(x) in positions else x for x in given)
-            options = tuple(a for a in arguments if id(a) not in positions)  # the key has their addresses
-            with lock:
-                self._answers.keep(key, (function, own, *others), options)
-        return carried_out((function, given))
+        if len(positions) < len(tensors) or len(given) > MAX_PARAMETERS or any(map(_holds_tensors, rest)):
+            return
+        own = sum(positions.get(id(x), OTHER) << 4 * i for i, x in enumerate(given))
+        others = (None if id(x) in positions else x for x in given)
+        options = tuple(a for a in arguments if id(a) not in positions)  # the key has their addresses
+        with lock:
+            self._answers.keep(key, (function, own, *others), options)
 
 
 def carried_out(plan: Plan) -> Any:
     """What a plan comes to."""
     function, given = plan
     return given[0] if function is None else function(*given)
+
+
+def _told_apart(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments; others like it for a tensor that is given again, since a plan says not which of them it means."""
+    tensors = [a for a in arguments if isinstance(a, bound.tensor_types)]
+    if len(set(map(id, tensors))) == len(tensors):
+        return arguments
+    seen: set[int] = set()
+    apart = []
+    for argument in arguments:
+        again = id(argument) in seen and isinstance(argument, bound.tensor_types)
+        apart.append(argument.detach().requires_grad_(argument.requires_grad) if again else argument)
+        seen.add(id(argument))
+    return tuple(apart)
 
 
 def _holds_tensors(thing: Any) -> bool:

@@ -108,6 +108,19 @@ def test_one_tensor_passed_twice_is_no_plan_for_two() -> None:
     assert len(plans) == 3
 
 
+def test_one_tensor_passed_twice_is_planned_once() -> None:
+    call, plans = recorder()
+    x, y = eagerjit.ones(2, requires_grad=True), eagerjit.zeros(2)
+    call(y)  # from now on natively
+    call(x, x)
+    known = len(plans)
+    assert all(call(x, x)[:3] == (x, "how", x) for _ in range(3)) and len(plans) == known
+    call(x, y), call(y, y)
+    assert len(plans) == known + 3, "their gradients are recorded otherwise"
+    grad = eagerjit.autograd.grad(eagerjit.outer(x, x).sum(), x)[0]
+    assert grad.tolist() == eagerjit.autograd.grad(eagerjit.outer(x, x).sum(), x)[0].tolist() == [4.0, 4.0]
+
+
 def test_tensors_of_a_plan_are_not_kept() -> None:
     made = Planned(lambda x: ((lambda y: y), (x * 2,)))
     x = eagerjit.ones(2)
