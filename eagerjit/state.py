@@ -33,11 +33,6 @@ class _State(threading.local):
     parametrized: dict[Any, Any] | None = None
     """What parametrizations have computed, None where it is not kept."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name == "device":
-            mode.set_elsewhere(value is not None)
-
 
 state = _State()
 
@@ -75,13 +70,20 @@ def note_methods() -> None:
     mode.bump_epoch()
 
 
+def swap_device(device: Any) -> Any:
+    """`set_device` for a while in which no compiled call looks at it."""
+    before = state.device
+    state.device = device
+    mode.set_elsewhere(device is not None)
+    return before
+
+
 def set_device(device: Any) -> Any:
     """Make tensors on this device by default in this thread, None: on the host; returns the one before.
 
     Compiled calls look at it when the epoch has moved.
     """
-    before = state.device
-    state.device = device
+    before = swap_device(device)
     if before is not device and state.tracer is None:
         mode.bump_epoch()
     return before
@@ -125,7 +127,7 @@ def _set_modes(wanted: tuple[Any, ...]) -> None:
     from eagerjit import set_default_dtype
 
     set_casting(wanted[0])
-    state.device = wanted[1]
+    swap_device(wanted[1])
     set_default_dtype(wanted[2])
 
 

@@ -161,9 +161,10 @@ def casting() -> bool:
 
 def set_casting(enabled: bool) -> None:
     """Lets operators that convert their arguments be served by Python, or natively again."""
-    if _flags.casting is not enabled:
-        words = thread_words()
-        _flags.casting = enabled
+    flags = _flags
+    if flags.casting is not enabled:
+        words = flags.words or thread_words()
+        flags.casting = enabled
         words[0] ^= CASTING
 
 

@@ -53,9 +53,9 @@ class Casting:
         if dtype is None:
             return arguments
         if name in LOWER:
-            return tuple(_cast(a, dtype) for a in arguments)
+            return tuple([_cast(a, dtype) for a in arguments])
         if name in WIDE:
-            return tuple(_cast(a, dtypes.float32) for a in arguments)
+            return tuple([_cast(a, dtypes.float32) for a in arguments])
         return _alike(arguments)
 
     def lower(self, tensors: Any) -> list[Any]:
@@ -67,7 +67,9 @@ class Casting:
 def _cast(value: Any, dtype: DType) -> Any:
     if isinstance(value, Tensor):
         kind = value.dtype
-        return value.to(dtype) if kind.is_floating_point and kind not in (dtype, dtypes.float64) else value
+        if kind is dtype or kind is dtypes.float64 or not kind.is_floating_point:
+            return value
+        return value.to(dtype)
     return type(value)([_cast(v, dtype) for v in value]) if type(value) in (list, tuple) else value
 
 

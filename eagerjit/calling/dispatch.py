@@ -162,6 +162,8 @@ class Op:
 
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
+        if state.casting is not None and state.tracer is None and not kwargs:
+            return self._run_casting(args)  # a call in turn, which checks them
         write = taken_out(self.name, args, kwargs) if kwargs else None
         arguments = taken(self, self.bind(args, kwargs))
         if self.fitting is not None:
@@ -180,7 +182,7 @@ class Op:
         before = set_casting(None)
         try:
             arguments = before.convert(self.name, arguments)
-            return self.run(arguments) if state.tracer is not None else self.call(*arguments)
+            return self.call(*arguments) if state.tracer is None else self.run(arguments)
         finally:
             set_casting(before)
 

@@ -91,7 +91,7 @@ def kinds_of(body: Callable[..., Any], names: Sequence[str]) -> tuple[Kind, ...]
 
 def are_operands(arguments: tuple[Any, ...]) -> bool:
     """Whether operators take them all: tensors and numbers."""
-    return all(isinstance(a, _OPERANDS) for a in arguments)
+    return all([isinstance(a, _OPERANDS) for a in arguments])
 
 
 def taken(op: Op, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.parameters import parameters
-from eagerjit.state import Defaults, state
+from eagerjit.state import Defaults, state, swap_device
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import device_of, moved, wanted
 from eagerjit.tensors.tensor import Tensor
@@ -161,11 +161,11 @@ _THERE = frozenset(
 def _made_at(place: Device | None, function: Callable[..., Tensor], args: Any, options: dict[str, Any]) -> Tensor:
     """Make a tensor on a device, or whatever the default is, on the host."""
     requires_grad = options.pop("requires_grad", False)
-    before, state.device = state.device, place if function.__name__ in _THERE else None
+    before = swap_device(place if function.__name__ in _THERE else None)
     try:
         made = moved(function(*args, **options), place)
     finally:
-        state.device = before
+        swap_device(before)
     return made.requires_grad_() if requires_grad else made
 
 
