@@ -189,3 +189,15 @@ def test_in_a_trace_python_plans_and_under_autocast_plans_are_not_kept() -> None
 
 def test_planned_functions_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(functional.pad)) is functional.pad
+
+
+def test_adaptive_means_are_planned() -> None:
+    for rank in (1, 2, 3):
+        function = getattr(functional, f"adaptive_avg_pool{rank}d")
+        assert isinstance(function, Planned), "calls need no Python"
+        for channels in (2, 3):
+            x = eagerjit.ones((channels, *(6,) * rank), requires_grad=True)
+            for size in (1, 2, 4):
+                first, second = function(x, size), function(x[None], size)[0]
+                assert first.shape == second.shape == (channels, *(size,) * rank)
+                assert first.tolist() == second.tolist() and first.sum().item() == channels * size**rank

@@ -11,11 +11,13 @@ from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.pooling import _like, _named, batched, scattered
+from eagerjit.ops.pooling import _like, _named, _pooled, batched, scattered
 from eagerjit.ops.reduce import mean
 from eagerjit.ops.taps import along, taken
 from eagerjit.ops.windows import Numbers, better, block_sum, window_maximum
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.creation import arange
+from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
@@ -97,17 +99,16 @@ block_mean = Op("block_mean", _block_mean)
 adaptive_avg_op.formal = block_mean.formal = RELU_LIKE
 
 
-def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
-    """The means of `size` windows; of one window, and of windows that lie side by side, by ops that native calls know.
+def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> tuple[Any, ...]:
+    """The op that gives the means of `size` windows, and how: its arguments after the input.
 
-    `everywhere` are the spatial dimensions.
+    Of one window, and of windows that lie side by side, ops that read every place once; `everywhere` are the spatial
+    dimensions.
     """
     if all(n == 1 for n in size):
-        return mean.call(x, everywhere, True)
+        return mean, everywhere, True
     kernel = _even(x, size)
-    if kernel is None:
-        return adaptive_avg_op.call(x, size)
-    return block_mean.call(x, kernel)
+    return (adaptive_avg_op, size) if kernel is None else (block_mean, kernel)
 
 
 def _largest(input: Tensor) -> tuple[Tensor, Tensor]:
@@ -184,24 +185,25 @@ def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]
 def _avg_function(rank: int) -> Callable[..., Tensor]:
     name, everywhere = f"adaptive_avg_pool{rank}d", tuple(range(2, 2 + rank))
 
-    def function(input: Tensor, output_size: Any) -> Tensor:
+    def function(input: Tensor, output_size: Any) -> Plan:
         if input.ndim <= rank and isinstance(output_size, (tuple, list)):
             raise ValueError(f"Input dimension should be at least {rank + 1}")
         if input.ndim < rank and output_size == 1:
             raise IndexError(f"{name}: Expected at least {rank} dimensions, but got input of size {list(input.shape)}")
         if rank == 2 and output_size == 1 and (input.ndim == 2 or any(n == 0 for n in input.shape[-2:])):
-            return input.mean((-2, -1), keepdim=True)
+            return mean.call, (input, (-2, -1), True)
         x = batched(name, input, rank)
         if not x.dtype.is_floating_point:
             if all(n == 1 for n in _sizes(name, x, output_size, rank)):
                 raise RuntimeError(f"{name}(): the mean of {input.dtype} has no dtype of its own")
             raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
-        return _like(_mean_of_windows(x, _sizes(name, x, output_size, rank), everywhere), input)
+        op, *how = _mean_of_windows(x, _sizes(name, x, output_size, rank), everywhere)
+        return (op.call, (input, *how)) if x is input else (_pooled, (op, None, input, *how))
 
     function.__doc__ = (
         f"The means of `output_size` windows that cover the spatial dimensions evenly; None keeps a size.\n\n{_WINDOWS}"
     )
-    return _named(function, name)
+    return planned(_named(function, name))
 
 
 _WINDOWS = "Of (batch, channels, ...) or (channels, ...); window i of n is floor(i size / n) to ceil((i + 1) size / n)."
