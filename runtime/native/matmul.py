@@ -346,6 +346,9 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
         else:
             multiply_panels(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k, 0, scratch)
         return
+    if way == IN_PANELS:
+        _short_panels(job, a, b, c, c_row, rows, columns, scratch)
+        return
     a_leading = load_i64(job, A_LEADING)
     b_leading = load_i64(job, B_LEADING)
     packed: ptr = scratch
@@ -362,12 +365,34 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
     if dtype == FLOAT32 or dtype == FLOAT64:
         product_by_blas(dtype == FLOAT64, a, a_leading, b, b_leading, c, c_row, rows, columns, k)
     elif dtype == FLOAT16 or dtype == BFLOAT16:
-        if way == IN_PANELS:
-            room: ptr = packed + load_i64(job, C_SCRATCH_BYTES)
-            multiply_panels(a, k, 1, b, columns, 1, packed, columns, rows, columns, k, 0, room)
-        else:
-            product_by_blas(0, a, a_leading, b, b_leading, packed, columns, rows, columns, k)
+        product_by_blas(0, a, a_leading, b, b_leading, packed, columns, rows, columns, k)
         unpack(dtype, c, c_row, packed, rows, columns)
     else:
         product_of_integers(a, b, packed, rows, columns, k)
         unpack(dtype, c, c_row, packed, rows, columns)
+
+
+def _short_panels(job: ptr, a: ptr, b: ptr, c: ptr, c_row: i64, rows: i64, columns: i64, scratch: ptr) -> None:
+    """A tile of C of short floats, which are multiplied as float32."""
+    dtype = load_i64(job, DTYPE)
+    k = load_i64(job, K)
+    right: ptr = scratch + load_i64(job, A_SCRATCH_BYTES)
+    sums: ptr = right + load_i64(job, B_SCRATCH_BYTES)
+    room: ptr = sums + load_i64(job, C_SCRATCH_BYTES)
+    a_turned = _widen(dtype, scratch, a, rows, k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
+    b_turned = _widen(dtype, right, b, k, columns, load_i64(job, B_ROW), load_i64(job, B_COLUMN))
+    a_row = 1 if a_turned else k
+    a_column = rows if a_turned else 1
+    b_row = 1 if b_turned else columns
+    b_column = k if b_turned else 1
+    multiply_panels(scratch, a_row, a_column, right, b_row, b_column, sums, columns, rows, columns, k, 0, room)
+    unpack(dtype, c, c_row, sums, rows, columns)
+
+
+def _widen(dtype: i64, to: ptr, source: ptr, rows: i64, columns: i64, row: i64, column: i64) -> i64:
+    """Copies an operand as float32, run by run of memory; returns whether these are its columns."""
+    if row == 1 and column != 1:
+        pack(dtype, to, source, columns, rows, column, row)
+        return 1
+    pack(dtype, to, source, rows, columns, row, column)
+    return 0
