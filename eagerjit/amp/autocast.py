@@ -167,7 +167,7 @@ def clear_autocast_cache() -> None:
 def switch(casting: Casting | None) -> Casting | None:
     """Turn autocast on or off; compiled calls look at it when the epoch has moved."""
     before = set_casting(casting)
-    if before != casting and state.tracer is None:
+    if ((before is None) is not (casting is None) or before != casting) and state.tracer is None:
         mode.bump_epoch()
     return before
 
