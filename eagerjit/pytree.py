@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from types import MappingProxyType, MemberDescriptorType
 from typing import Any, NamedTuple
 
 Structure = Any
@@ -111,12 +112,35 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
 
 def _taken_apart(value: Any) -> tuple[Attributes | Derived, list[Any]]:
     """The names of an object's attributes, with its keys if it has items; and what it holds, items first."""
-    base, held = base_of(value), vars(value)
+    base, held = base_of(value), held_by(value)
     if base is None:
         return Attributes(held), list(held.values())
     if base is list:
         return Derived(base, None, tuple(held)), [*list.__iter__(value), *held.values()]
     return Derived(base, keys_of(base.__iter__(value)), tuple(held)), [*base.values(value), *held.values()]
+
+
+def held_by(value: Any) -> dict[str, Any]:
+    """The attributes of an object that are not its class's: in its dictionary, or in slots if it has none."""
+    return vars(value) if type(value).__dictoffset__ else in_slots(value)
+
+
+def in_slots(value: Any) -> dict[str, Any]:
+    """What an object holds in slots, of which some may be empty."""
+    held: dict[str, Any] = {}
+    for name, slot in slots_of(type(value)).items():
+        with contextlib.suppress(AttributeError):
+            held[name] = slot.__get__(value)
+    return held
+
+
+def slots_of(kind: type) -> dict[str, Any]:
+    """The slots that code of a program gives instances of a class, those of its bases first."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        found |= vars(base)
+    own = frozenset(name for base in kind.__mro__ if "__slots__" in vars(base) for name in vars(base))
+    return {name: slot for name, slot in found.items() if name in own and type(slot) is MemberDescriptorType}
 
 
 def base_of(value: Any) -> Any:
@@ -151,7 +175,7 @@ def _rebuild(structure: Structure, values: Any) -> Any:
         return kind(zip(keys, parts, strict=True))
     if issubclass(kind, tuple):
         return tuple.__new__(kind, parts)  # a `__new__` of its own has run already
-    if type(keys) is Attributes:
+    if type(keys) is Attributes and kind.__dictoffset__:
         made = kind.__new__(kind)
         vars(made).update(zip(keys, parts, strict=True))
         return made
@@ -170,7 +194,7 @@ def _derived(kind: type, keys: Derived, parts: list[Any]) -> Any:
         list.extend(made, parts[:count])
     for key, part in zip(keys.keys or (), parts, strict=False):
         keys.base.__setitem__(made, key, part)
-    vars(made).update(zip(keys.names, parts[count:], strict=True))
+    held_by(made).update(zip(keys.names, parts[count:], strict=True))
     return made
 
 
@@ -188,9 +212,10 @@ def steps_in(value: Any) -> tuple[Any, ...]:
     """The steps to what lies in an object that is taken apart: names of attributes, keys and positions of items."""
     base = base_of(value)
     if base is not None:
-        return (*(range(list.__len__(value)) if base is list else base.__iter__(value)), *map(Attribute, vars(value)))
+        items = range(list.__len__(value)) if base is list else base.__iter__(value)
+        return (*items, *map(Attribute, held_by(value)))
     is_of_fields = dataclasses.is_dataclass(value) and is_its_fields(value)
-    return tuple(f.name for f in dataclasses.fields(value)) if is_of_fields else tuple(vars(value))
+    return tuple(f.name for f in dataclasses.fields(value)) if is_of_fields else tuple(held_by(value))
 
 
 def steps_of(structure: Structure) -> Iterable[Any]:

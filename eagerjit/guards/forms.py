@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import dataclasses
+import struct
 from collections import OrderedDict
 from collections.abc import Sequence, Set
 from dataclasses import field
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.guards.comparing import is_library_name, is_plain
-from eagerjit.pytree import LEAF, LEAVES, is_its_fields, part_of, steps_in
+from eagerjit.pytree import LEAF, LEAVES, held_by, is_its_fields, part_of, slots_of, steps_in
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
@@ -34,12 +35,13 @@ def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
     if kind is dict or kind is OrderedDict:
         return tuple(value)
     if kind is SimpleNamespace or (whole and is_its_attributes(kind)):
-        return tuple(vars(value))
+        return tuple(held_by(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
         return tuple(f.name for f in dataclasses.fields(value))
     return None
 
 
+_WORD = struct.calcsize("P")
 _INTERFACES = frozenset(("abc", "typing", "collections.abc"))
 _BASES = _INTERFACES | {"builtins", "collections", "argparse"}
 """Modules of the standard library whose classes hold nothing but attributes, where programs derive theirs from them."""
@@ -53,9 +55,15 @@ def is_its_attributes(kind: type) -> bool:
     if not plain or is_library_name(kind.__module__) or hasattr(kind, "_jit_state") or hasattr(kind, "__del__"):
         return False
     bases = (b for b in kind.__mro__ if is_library_name(b.__module__))
-    if kind.__dictoffset__ == 0 or not all(_holds_nothing(b) for b in bases):
+    if not all(_holds_nothing(b) for b in bases):
         return False
-    return not any(vars(base).get("__slots__") for base in kind.__mro__)
+    return is_its_slots(kind) or (kind.__dictoffset__ != 0 and not slots_of(kind))
+
+
+def is_its_slots(kind: type) -> bool:
+    """Whether all memory of an instance is slots that code can read: none is hidden by another or by a property."""
+    words = (kind.__basicsize__ - object.__basicsize__) // _WORD - (kind.__weakrefoffset__ > 0)
+    return kind.__dictoffset__ == 0 and kind.__itemsize__ == 0 and len(slots_of(kind)) == words
 
 
 def has_items(kind: type) -> bool:
@@ -65,7 +73,8 @@ def has_items(kind: type) -> bool:
         return False
     others = (b for b in kind.__mro__ if is_library_name(b.__module__) and not issubclass(base, b))
     slots = any(vars(b).get("__slots__") for b in kind.__mro__)
-    return kind.__dictoffset__ != 0 and not slots and all(b.__module__ in _INTERFACES for b in others)
+    simple = not slots and (kind.__dictoffset__ != 0 or kind.__basicsize__ == base.__basicsize__)
+    return simple and all(b.__module__ in _INTERFACES for b in others)
 
 
 def _holds_nothing(base: type) -> bool:

@@ -35,7 +35,7 @@ class Opening:
         kinds = {kind for kind, _ in met} - self.ways.keys()
         new = {type(x) for x in leaves if type(x) in kinds and (type(x), id(x)) not in met}
         new = {kind for kind in new if (kind.__module__, kind.__name__) in _NAMESPACES or _is_taken_apart(kind)}
-        new -= {type(x) for x in leaves if type(x) in new and any(is_overridden(type(x), name) for name in vars(x))}
+        new -= {type(x) for x in leaves if type(x) in new and _hides(x)}
         self.ways = {**self.ways, **dict.fromkeys(new, True)}
         return bool(new)
 
@@ -61,6 +61,11 @@ class Opening:
 def _is_taken_apart(kind: type) -> bool:
     """Whether instances of a class of the program's are their attributes and items."""
     return has_items(kind) or is_its_attributes(kind)
+
+
+def _hides(value: Any) -> bool:
+    """Whether the class of an object gives an attribute in place of one that lies in the object's dictionary."""
+    return any(is_overridden(type(value), name) for name in getattr(value, "__dict__", ()))
 
 
 def _is_object(part: Any) -> bool:

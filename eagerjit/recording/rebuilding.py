@@ -20,6 +20,8 @@ from eagerjit import pytree
 from eagerjit.compiler.ir import Node
 from eagerjit.effects.clocks import Later
 from eagerjit.effects.journal import Journal
+from eagerjit.guards.comparing import is_library_name
+from eagerjit.guards.forms import is_its_slots
 from eagerjit.pytree import LEAF, Derived, Structure
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
@@ -113,8 +115,9 @@ class Flattening:
         if base is not None:
             self.plain = False
             keys, records = (None, []) if base is list else self._keys(value, base)
-            held = [*_items_of(value, base), *vars(value).values()]
-            return kind, Derived(base, keys, tuple(vars(value))), tuple([*records, *map(self.flatten, held)])
+            own = pytree.held_by(value)
+            held = [*_items_of(value, base), *own.values()]
+            return kind, Derived(base, keys, tuple(own)), tuple([*records, *map(self.flatten, held)])
         self.plain = self.plain and dataclasses.is_dataclass(kind)
         if kind in (set, frozenset):
             return kind, None, tuple([self.flatten(v) for v in value])
@@ -131,7 +134,7 @@ class Flattening:
             # Often the first call alone makes what later ones find, a copy of a Module in an attribute for example.
             ends = TraceBreak if isinstance(value, (Iterator, AsyncIterator, CoroutineType)) else NotYet
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source, ends)
-        names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
+        names = (*getattr(value, "__dict__", ()), *pytree.in_slots(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
 
     def _is_method_of_outside(self, value: Any) -> bool:
@@ -189,10 +192,10 @@ def _base_of(kind: type) -> Any:
 
     None for other classes.
     """
-    base = next((b for b in (OrderedDict, dict, list) if issubclass(kind, b)), None)
-    own = kind.__mro__[: kind.__mro__.index(base)] if base is not None else ()
+    base: Any = next((b for b in (OrderedDict, dict, list) if issubclass(kind, b)), None)
     simple = base is not None and kind.__new__ is base.__new__ and not kind.__module__.startswith("eagerjit")
-    return base if simple and kind.__dictoffset__ and not any("__slots__" in vars(b) for b in own) else None
+    whole = simple and (kind.__dictoffset__ != 0 or kind.__basicsize__ == base.__basicsize__)
+    return base if whole and not pytree.slots_of(kind) else None
 
 
 def _items_of(value: Any, base: Any) -> Iterable[Any]:
@@ -203,9 +206,9 @@ def _items_of(value: Any, base: Any) -> Iterable[Any]:
 def _is_plain_class(kind: type) -> bool:
     """Whether an instance is its attributes and nothing else."""
     plain = kind.__new__ is object.__new__ and kind.__reduce_ex__ is object.__reduce_ex__
-    slots = any("__slots__" in vars(base) and vars(base)["__slots__"] for base in kind.__mro__)
-    simple = plain and not slots and not hasattr(kind, "_jit_state")
-    return simple and any("__dict__" in vars(base) for base in kind.__mro__)
+    in_dictionary = any("__dict__" in vars(base) for base in kind.__mro__) and not pytree.slots_of(kind)
+    in_slots = is_its_slots(kind) and not is_library_name(kind.__module__)
+    return plain and not hasattr(kind, "_jit_state") and (in_dictionary or in_slots)
 
 
 def leaves_along(structure: Structure, value: Any) -> Iterator[Any]:

@@ -72,6 +72,7 @@ def _is_plain(structure: Structure) -> bool:
     if type(structure) is not tuple:
         return structure is str or (type(structure) is str and structure == LEAF)
     kind, keys, children = structure
-    plain = kind in SEQUENCES or kind is dict or type(keys) is Attributes or _holds_its_fields(kind, keys)
+    own = type(keys) is Attributes and kind.__dictoffset__ != 0
+    plain = kind in SEQUENCES or kind is dict or own or _holds_its_fields(kind, keys)
     plain = plain or (issubclass(kind, tuple) and keys is not None)
     return plain and all(map(_is_plain, children))
