@@ -110,7 +110,7 @@ class Rehearsed(Heard):
 class Inquiry:
     """A question that every call asks.
 
-    arguments   the structure of (args, kwargs), and its leaves; a `Number` is found by the check
+    arguments   the structure of (args, kwargs), and its leaves; a `Number` is found by the check, as those of a `Range`
     check       the program that tells whether the call comes here, and with which numbers
     structure   what the answer looks like; None where the iterator has ended
     again       the leaves of the answer that are tensors which an answer before had: of which question, which leaf
@@ -141,7 +141,7 @@ class Inquiry:
         if not leaves:
             return (), {}
         numbers = iter(numbers if type(numbers) is tuple else (numbers,))
-        made = [x.of(next(numbers)) if type(x) is Number else x for x in leaves]
+        made = [x.of(numbers) if type(x) in (Number, Range) else x for x in leaves]
         return pytree.unflatten(structure, made)
 
     def accepts(self, answer: Answer, known: Callable[[], set[int]]) -> bool:
@@ -203,10 +203,21 @@ class Number:
 
     kind: type | None = None
 
-    def of(self, value: Tensor) -> Any:
-        """The number, from what a program gives."""
-        number = value.item()
+    def of(self, values: Iterator[Tensor]) -> Any:
+        """The number, from what a program gives next."""
+        number = next(values).item()
         return number if self.kind is None else self.kind(number)
+
+
+@record(frozen=True)
+class Range:
+    """An argument that is a range, of which some of start, stop and step are numbers of the call."""
+
+    parts: tuple[Any, ...]
+
+    def of(self, values: Iterator[Tensor]) -> range:
+        """The range, from what a program gives next."""
+        return range(*[part.of(values) if type(part) is Number else part for part in self.parts])
 
 
 def is_end(error: Exception | None) -> bool:

@@ -18,7 +18,7 @@ from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, Output, Trace
 from eagerjit.effects.clocks import ACTED_ON, acted_on, is_clock
 from eagerjit.effects.journal import Journal
-from eagerjit.effects.world import Answer, Heard, Inquiry, Listener, Number, is_end
+from eagerjit.effects.world import Answer, Heard, Inquiry, Listener, Number, Range, is_end
 from eagerjit.effects.world_calls import SHUFFLED, containers_of, gives_by_code, is_constant, is_harmless, sources_of
 from eagerjit.effects.world_guards import beginning
 from eagerjit.guards.comparing import Unchanged
@@ -28,6 +28,7 @@ from eagerjit.recording.leaves import flatten_call, key_of, marks_of, plain_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.rebuilding import paths_of
 from eagerjit.recording.trace import Tracer
+from eagerjit.recording.traced_ranges import is_range
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.records import replace
@@ -129,23 +130,24 @@ class World(Listener):
         leaves: list[Any] = []
         structure = pytree.flatten(_with_plain_shapes(arguments), leaves)
         for value in leaves:
-            if type(value) not in _TRACED and not is_constant(value):
+            if type(value) not in _TRACED and not is_range(value) and not is_constant(value):
                 raise TraceBreak(f"it calls {_title(owner, name)} with a {type(value).__name__}", source)
         for value in arguments[0]:
             if isinstance(value, CONTAINERS) and not self.journal.is_fresh(value):
                 self.journal.checks.append(Unchanged(value, frozenset()))
-        traced = [x for x in leaves if type(x) in _TRACED]
-        kept = [Number(x.kind if type(x) is TracedNumber else None) if type(x) in _TRACED else x for x in leaves]
-        values = [self._value_of(x) if type(x) in _TRACED else x for x in leaves]
-        nodes = [self._number(x) for x in traced]
+        kept, values = list(map(_kept, leaves)), list(map(self._value_of, leaves))
+        parts = [part for x in leaves for part in (x.parts() if is_range(x) else (x,))]
+        nodes = [self._number(part) for part in parts if type(part) in _TRACED]
         if len(self.inquiries) < len(self.known):
             return self.known[len(self.inquiries)], pytree.unflatten(structure, values)
         inquiry = Inquiry(owner, name, (structure, kept), None if not self._is_news(nodes) else self._check(nodes))
         return inquiry, pytree.unflatten(structure, values)
 
     def _value_of(self, number: Any) -> Any:
-        """What a number of the call is in the call being recorded."""
+        """What a number or range of the call is in the call being recorded; other values as they are."""
         tracer = self.tracer
+        if is_range(number):
+            return range(*map(self._value_of, number.parts()))
         if type(number) is TracedNumber:
             return number.kind(self._value_of(number.number))
         if type(number) is SymbolicInt:
@@ -265,6 +267,13 @@ def is_guarded(value: Any) -> bool:
     return not (isinstance(value, Tensor) or type(value) is float or (
         type(value) is int and -(2**63) <= value < 2**63
     ))  # fmt: skip
+
+
+def _kept(value: Any) -> Any:
+    """What is kept of an argument for calls to find theirs."""
+    if is_range(value):
+        return Range(tuple(map(_kept, value.parts())))
+    return Number(value.kind if type(value) is TracedNumber else None) if type(value) in _TRACED else value
 
 
 def _with_plain_shapes(value: Any) -> Any:

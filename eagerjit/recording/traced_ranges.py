@@ -29,6 +29,10 @@ class TracedRange:
         """The range of this call, to which the recording is tied."""
         return range(plain(self.start), plain(self.stop), self.step)
 
+    def parts(self) -> tuple[Any, Any, int]:
+        """What `range` is called with."""
+        return self.start, self.stop, self.step
+
     def length(self) -> Any:
         """How many ints there are, as a number of the call."""
         count = -((self.start - self.stop) // self.step)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import random
 import warnings
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, SimpleNamespace
 from typing import Any
 
+from eagerjit.effects.world_calls import owner_of
 from eagerjit.guards.comparing import is_library_name
 from eagerjit.recording.traced_ranges import TracedList, TracedRange
 from eagerjit.recording.traced_texts import TracedText, tied_text
@@ -50,8 +52,14 @@ def _tied(value: Any) -> Any:
 
 def _takes(function: Any, args: tuple[Any, ...], kinds: set[type]) -> bool:
     own = (function, getattr(function, "__wrapped__", None))
-    of_ranges = TracedText not in kinds and any(one is known for one in own for known in _OF_RANGES)
-    return of_ranges or (TracedList not in kinds and _keeps(function, args))
+    of_ranges = any(one is known for one in own for known in _OF_RANGES) or _draws_of(function, args)
+    return (TracedText not in kinds and of_ranges) or (TracedList not in kinds and _keeps(function, args))
+
+
+def _draws_of(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call asks a generator for some of what it is given, of which nothing but the length counts."""
+    name, generator, _ = owner_of(function, args)
+    return type(generator) is random.Random and name in ("sample", "choice", "choices")
 
 
 def _keeps(function: Any, args: tuple[Any, ...]) -> bool:

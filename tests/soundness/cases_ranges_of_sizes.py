@@ -215,3 +215,77 @@ def loops_over_ranges_are_a_version_each(jit):
 
     for n in (3, 5, 3, 2, 5):
         f(torch.ones(2), n)
+
+
+@case(versions=2)
+def drawn_of_ranges(jit):
+    @jit
+    def f(x, n):
+        rows, others = random.sample(range(n), 3), random.choices(range(1, n), k=2)
+        return x[rows], x[others], x * random.choice(range(n)), x[random.sample(population=range(len(x)), k=2)], rows
+
+    for n in (5, 6, 9, 7, 12, 5):
+        f(torch.arange(float(n)), n)
+        yield random.random()
+
+
+@case(outcome=FELL_BACK)
+def ranges_of_which_too_many_are_drawn(jit):
+    @jit
+    def f(x, n):
+        try:
+            return x[random.sample(range(n), 4)]
+        except ValueError as error:
+            return x, str(error)
+
+    for n in (5, 3, 6, 4, 2, 8):
+        yield f(torch.arange(10.0), n), random.random()
+    g = jit(lambda x, n: x * random.choice(range(n)))
+    for n in (5, 3, 0, 4):
+        yield attempt(g, torch.ones(2), n), random.random()
+
+
+@case
+def ways_after_what_is_drawn_of_a_range(jit):
+    @jit
+    def f(x, n):
+        rows = random.sample(range(n), 2)
+        if x.sum() > 40:
+            rows = random.sample(range(rows[0], n + 5), 3)
+        if len(rows) + n > 9:
+            rows += random.choices(range(len(rows), n), k=1)
+        return x[rows]
+
+    for n in (5, 6, 9, 7, 12, 5, 10, 11, 4):
+        f(torch.arange(20.0) * (n / 60), n)
+        yield random.random()
+
+
+@case
+def generators_that_are_exchanged(jit):
+    kept, own = random.sample, random.Random(7)
+    f = jit(lambda x, n: x[random.sample(range(n), 2)])
+    g = jit(lambda x, n, generator: x[generator.sample(range(n), 2)])
+    try:
+        for n in (5, 6, 7):
+            yield f(torch.arange(9.0), n), random.random()
+        random.sample = lambda values, count: [*values][-count:]
+        for n in (5, 6, 7):
+            yield f(torch.arange(9.0), n), random.random()
+    finally:
+        random.sample = kept
+    for n in (5, 6, 7):
+        yield f(torch.arange(9.0), n), g(torch.arange(9.0), n, own), own.random(), random.random()
+
+
+class LastOnes(random.Random):
+    def sample(self, population, k):
+        return [*population][-k:]
+
+
+@case
+def a_generator_of_ones_own_class(jit):
+    generator = LastOnes(3)
+    f = jit(lambda x, n: x[generator.sample(range(n), 2)] + generator.choice(range(n)))
+    for n in (5, 6, 7, 5):
+        yield attempt(f, torch.arange(9.0), n), generator.random()
