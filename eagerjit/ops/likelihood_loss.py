@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
@@ -14,6 +15,7 @@ from eagerjit.ops.index import cat
 from eagerjit.ops.loss import check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
+from eagerjit.state import state
 from eagerjit.tensors.creation import arange, as_tensor, tensor
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
@@ -119,6 +121,8 @@ def ctc_loss(
     single = log_probs.ndim == 2
     logs = log_probs.unsqueeze(1) if single else log_probs
     steps, batch, classes = logs.shape
+    if any(n == 0 for n in logs.shape):
+        raise RuntimeError("log_probs tensor must not be empty")
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     targets, lengths, counts = (beside(x, logs) for x in (targets, _lengths(input_lengths), _lengths(target_lengths)))
@@ -203,18 +207,29 @@ def _differ(extended: Tensor) -> Tensor:
     return extended != before
 
 
+def _carried(step: Callable[..., Any], alpha: Tensor, emitted: Tensor, times: Tensor) -> Tensor:
+    """What the steps come to: in compiled calls by a loop of any length, which runs on CPUs and cannot be exported."""
+    if state.tracer is not None and alpha.device.type == "cpu" and not state.exporting:
+        from eagerjit.control.loops import scan
+
+        return scan(step, alpha, (emitted, times))[0]  # type: ignore[no-any-return]
+    for now in zip(emitted.unbind(0), times.unbind(0), strict=True):
+        alpha, _ = step(alpha, now)
+    return alpha
+
+
 def _likelihood(logs: Tensor, extended: Tensor, skips: Tensor, lengths: Tensor, counts: Tensor) -> Tensor:
     """log of the probability of each target."""
     places = arange(extended.shape[1], device=logs.device)
-    alpha = None
-    for t, row in enumerate(logs.unbind(0)):
-        emitted = row.clamp(min=_IMPOSSIBLE).gather(1, extended)
-        if alpha is None:
-            alpha = emitted.where((places < 2).logical_and(lengths.unsqueeze(1) > 0), _IMPOSSIBLE)
-            alpha = alpha.where(lengths.unsqueeze(1) > 0, (alpha * 0.0).where(places < 1, _IMPOSSIBLE))
-        else:
-            alpha = _ctc_step_op.call(alpha, emitted, skips, lengths > t)
-    assert alpha is not None
+    emitted = logs.clamp(min=_IMPOSSIBLE).gather(2, extended.expand(logs.shape[0], *extended.shape))
+    alpha = emitted[0].where((places < 2).logical_and(lengths.unsqueeze(1) > 0), _IMPOSSIBLE)
+    alpha = alpha.where(lengths.unsqueeze(1) > 0, (alpha * 0.0).where(places < 1, _IMPOSSIBLE))
+
+    def step(alpha: Tensor, now: Any) -> Any:
+        row, t = now
+        return _ctc_step_op.call(alpha, row, skips, lengths > t), ()
+
+    alpha = _carried(step, alpha, emitted[1:], arange(logs.shape[0], device=logs.device)[1:])
     end = (2 * counts).unsqueeze(1)
     blank_last = alpha.gather(1, end)
     label_last = alpha.gather(1, (end - 1).clamp(min=0)).where(end > 0, _IMPOSSIBLE)

@@ -41,6 +41,13 @@ def labelled(x: Any) -> Any:
     return F.ctc_loss(chances, targets, torch.full((batch,), 28), torch.full((batch,), width // 2))
 
 
+def labelled_steps(x: Any) -> Any:
+    batch, classes, width = x.shape
+    lengths = torch.arange(batch) % 2 + (width - 1)
+    targets = torch.arange(2).expand(batch, -1) % (classes - 1) + 1
+    return F.ctc_loss(x.movedim(2, 0).log_softmax(2), targets, lengths, torch.full((batch,), 2), reduction="none")
+
+
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), 1, IMAGES),
     "grid_sample": (sampled, 1, IMAGES),
@@ -79,6 +86,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "rising powers": (lambda x: x[0, 0] * torch.logspace(-1, 1, x.shape[2]), 1, SEQUENCES),
     "products of three": (lambda x: torch.linalg.multi_dot([x[0].mT, x[0], x[0].mT]), 1, SEQUENCES),
     "labels of a sequence": (labelled, 1, SEQUENCES),
+    "labels of steps": (labelled_steps, 1, SEQUENCES),
     "derivative of a wave": (derivative, 2, SEQUENCES),  # of even and of odd lengths
     "low frequencies": (of_low_frequencies, 2, SEQUENCES),
     "half a spectrum's signal": (lambda x: torch.fft.irfft2(torch.fft.rfft2(x), norm="forward"), 1, SEQUENCES),

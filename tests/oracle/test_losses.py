@@ -150,6 +150,12 @@ CTC: dict[str, Callable[..., Any]] = {
     "bad blank": lambda t, x: t.nn.functional.ctc_loss(
         x, t.tensor([[1, 2], [0, 1]]), t.tensor([7, 7]), t.tensor([2, 2]), blank=9
     ),
+    "one step": lambda t, x: t.nn.functional.ctc_loss(
+        x[:1], t.tensor([[1], [0]]), t.tensor([1, 1]), t.tensor([1, 0]), reduction="none"
+    ),
+    "no steps": lambda t, x: t.nn.functional.ctc_loss(
+        x[:0], t.tensor([[1], [2]]), t.tensor([0, 0]), t.tensor([1, 1])
+    ),
     "bad lengths": lambda t, x: t.nn.functional.ctc_loss(
         x, t.tensor([[1, 2], [0, 1]]), t.tensor([7]), t.tensor([2, 2])
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import eagerjit as torch
+import eagerjit.nn.functional as F
 from tests.soundness.framework import attempt, case
 
 
@@ -470,3 +471,23 @@ def windows_of_numbers(jit):
         yield f(n, beta)
     for n in (-1, 2.5):
         attempt(f, n, 1.0)
+
+
+@case(versions=2)
+def labels_of_any_number_of_steps(jit):
+    def f(scores, targets, lengths, counts):
+        losses = F.ctc_loss(scores.log_softmax(2), targets, lengths, counts, reduction="none")
+        (slope,) = torch.autograd.grad(losses.sum(), scores, create_graph=True)
+        return losses, slope, slope.pow(2).sum()
+
+    compiled = jit(f)
+    for steps in (6, 4, 9, 5, 6, 1):
+        scores = torch.arange(steps * 8.0).reshape(steps, 2, 4).sin().requires_grad_()
+        if steps == 9:
+            scores.data[2, 1, 3] = math.nan
+        lengths = torch.tensor([steps, max(steps - 1, 1)])
+        compiled(scores, torch.tensor([[1, 1], [3, 2]]), lengths, torch.tensor([2, steps % 3]))[2].backward()
+        yield scores.grad
+    for steps, longest in ((4, 5), (0, 0), (5, 5)):
+        scores = torch.ones(steps, 2, 4)
+        yield attempt(compiled, scores, torch.ones(2, 2).long(), torch.tensor([longest] * 2), torch.tensor([1, 1]))
