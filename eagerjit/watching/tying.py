@@ -69,7 +69,7 @@ def _keeps(function: Any, args: tuple[Any, ...]) -> bool:
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     if isinstance(owner, logging.Logger) or getattr(function, "__module__", "") == "logging":
         return name in LOGGED
-    if _hands_on(function):
+    if _hands_on(function) or _replaces_fields(function):
         return True
     if any(function is known for known in (setattr, hasattr, getattr, object.__setattr__)):
         return len(args) == (2 if function is hasattr else 3) and type(args[1]) is not TracedText
@@ -80,6 +80,12 @@ def _keeps(function: Any, args: tuple[Any, ...]) -> bool:
     if any(function is known for known in _TAKING) or (in_c and name in _KEEPING):
         return True
     return isinstance(function, type) and not (is_library_name(function.__module__) or issubclass(function, _TEXTUAL))
+
+
+def _replaces_fields(function: Any) -> bool:
+    """Whether a function makes a named tuple like another one, with other fields."""
+    is_code = isinstance(function, (FunctionType, MethodType))
+    return is_code and function.__name__ == "_replace" and function.__module__ == "collections"
 
 
 def _hands_on(function: Any) -> bool:

@@ -361,3 +361,33 @@ def texts_that_name_what_object_sets(jit):
 
     yield from compared(jit, [f])
     yield vars(options)
+
+
+@case(versions=12)
+def fields_replaced_by_texts(jit):
+    class Named(typing.NamedTuple):
+        x: typing.Any
+        name: str = ""
+
+    class Shouting(collections.namedtuple("Shouting", "x name")):
+        def _replace(self, **fields):
+            return super()._replace(**fields | {"x": self.x + len(fields)})
+
+    yield from compared(jit, [
+        lambda x, name: Named(x * 2)._replace(name=name),
+        lambda x, name: Named._replace(Named(x * 2), name=name, x=x),
+        lambda x, name: Shouting(x * 2, "")._replace(name=name),
+        lambda x, name: [part._replace(name=f"{name}!") for part in (Named(x), Named(x + 1))],
+    ])  # fmt: skip
+
+
+@case
+def fields_replaced_by_texts_that_are_looked_at(jit):
+    Named = collections.namedtuple("Named", "x name")
+    yield from compared(jit, [
+        lambda x, name: x * len(Named(x, "")._replace(name=name).name),
+        lambda x, name: x * (2 if Named(x, "")._replace(name=name).name == "cat" else 3),
+        lambda x, name: x * {"cat": 2}.get(Named(x, "")._replace(name=name)[1], 3),
+        lambda x, name: (x, Named(1, "")._replace(name=name) == (1, "dog"), Named(x, "")._replace(name=name).index(x)),
+        lambda x, name: Named(x, "")._replace(names=name),
+    ])  # fmt: skip
