@@ -51,7 +51,7 @@ def _without_ellipses(rest: list[Any], missing: int) -> list[Any]:
 
 def _means_tuple(key: Any) -> bool:
     """Whether a list is short and holds more than places of one dimension, so that PyTorch takes it for a tuple."""
-    if not isinstance(key, list) or len(key) >= 32:
+    if not isinstance(key, list) or is_range(key) or len(key) >= 32:
         return False
     found = any(e is None or e is Ellipsis or isinstance(e, (Tensor, slice, Sequence, np.ndarray)) for e in key)
     if found:
@@ -71,10 +71,10 @@ def _as_index(entry: Any) -> Any:
         return only_indices(entry)
     if isinstance(entry, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(entry).__name__}'")
-    if isinstance(entry, (list, tuple)) and any(isinstance(e, SymbolicInt) for e in entry):
-        return tensor(list(entry))
     if is_range(entry):
         return of_range(entry) if entry else _places(entry.tied())
+    if isinstance(entry, (list, tuple)) and any(isinstance(e, SymbolicInt) for e in entry):
+        return tensor(list(entry))
     if isinstance(entry, (bool, list, range, tuple, np.ndarray)):
         return entry.shared() if type(entry) is TracedArray else _places(entry)
     if hasattr(entry, "__index__"):

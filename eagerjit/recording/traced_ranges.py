@@ -60,7 +60,7 @@ class TracedRange:
 
 
 class TracedList(TracedRange):
-    """`list(range(n))` that is given to a call right away, which is the only one that ever sees it."""
+    """`list(range(n))` that is given to a call or is an index right away: nothing else ever sees it."""
 
     __slots__ = ()
     __class__ = property(lambda self: list)  # type: ignore[assignment]
@@ -82,7 +82,8 @@ def range_instead(function: Any, args: tuple[Any, ...], use: str) -> Callable[..
         return _made if ends and (len(args) < 3 or (type(args[2]) is int and args[2] != 0)) else None
     if len(args) != 1 or not is_range(args[0]):
         return None
-    return TracedRange.length if function is len else _listed if function is list and use == "asked" else None
+    listed = function is list and use in ("asked", "key")
+    return TracedRange.length if function is len else _listed if listed else None
 
 
 def _made(*ends: Any) -> TracedRange:

@@ -155,7 +155,7 @@ def _uses_of_results(code: CodeType) -> dict[int, str]:
         after = found[position + 1]
         if made.opname in ("CALL", "BINARY_SUBSCR"):
             adds = after.opname in ("LOAD_METHOD", "LOAD_ATTR") and after.argval in BLIND
-            use = _use(steps, position + 1)
+            use = "key" if after.opname == "BINARY_SUBSCR" else _use(steps, position + 1)
             use = "add" if adds else "item" if use == "add" else use
             before = found[position - 1]
             out |= {made.offset: use, before.offset if before.opname == "PRECALL" else made.offset: use}
@@ -186,7 +186,10 @@ def chain_from(code: CodeType, offset: int) -> tuple[tuple[str, ...], str]:
 
 
 def use_of_result(code: CodeType, offset: int) -> str:
-    """How the result of a call or subscript is used: as an `Access` tells, "add" where it is added to itself."""
+    """How the result of a call or subscript is used, as an `Access` tells.
+
+    "add" where it is added to itself, "key" where it is an index or key by which something is read.
+    """
     return _uses_of_results(code).get(offset, "read")
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import MUTABLE, has_own_attributes, has_state, is_library_name, is_plain
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.recording.traced_ranges import TracedList
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.identities import note_equality, note_identity, note_written
@@ -233,7 +234,11 @@ class Implicit:
 
     def _with_key(self, frame: FrameType) -> Any:
         """A container and a key, on top of the stack."""
-        self.tie_texts(frame, (0,))
+        container, key = frames.stack(frame, 2)
+        if type(key) is not TracedList:
+            self.tie_texts(frame, (0,))
+        elif type(container) not in (Tensor, Parameter):
+            frames.replace(frame, 0, key.tied())
         return frames.stack(frame, 2)
 
     def note_lacking(self, kind: type, names: tuple[str, ...]) -> None:

@@ -289,3 +289,57 @@ def a_generator_of_ones_own_class(jit):
     f = jit(lambda x, n: x[generator.sample(range(n), 2)] + generator.choice(range(n)))
     for n in (5, 6, 7, 5):
         yield attempt(f, torch.arange(9.0), n), generator.random()
+
+
+@case(versions=6)
+def lists_of_ranges_as_an_index(jit):
+    @jit
+    def f(t, n, batch):
+        return t[list(range(n))] * 2, t[list(range(len(t)))][list(range(1, n))], batch["x"][list(range(n))].sum()
+
+    for n in (3, 5, 2, 4, 0, 1, 6):
+        f(rows(6), n, {"x": torch.arange(6.0)})
+    g = jit(lambda t, n: t[list(range(n))].sum())
+    for n in (3, 6, 4, 2):
+        t = rows(6).requires_grad_()
+        g(t, n).backward()
+        yield t.grad
+
+
+class Keeping:
+    def __init__(self, t):
+        self.t, self.keys = t, []
+
+    def __getitem__(self, key):
+        key.append(0)
+        self.keys.append(key)
+        return self.t[key]
+
+
+@case
+def lists_of_ranges_as_a_key(jit):
+    kept, array = Keeping(rows(9)), np.arange(12.0)
+
+    @jit
+    def f(x, n):
+        kept.keys.clear()
+        return kept[list(range(n))] + x, [type(k) is list for k in kept.keys], array[list(range(n))].sum()
+
+    for n in (3, 5, 2, 4):
+        yield f(torch.ones(4), n), kept.keys
+
+
+@case(outcome=FELL_BACK)
+def lists_of_ranges_that_are_no_key(jit):
+    values, table = [1, 2, 3], {1: 2}
+
+    def look(x, held, n):
+        try:
+            return x * held[list(range(n))]
+        except TypeError as error:
+            return x, str(error)
+
+    for held in (values, table, (1, 2), "text"):
+        f = jit(lambda x, n, held=held: look(x, held, n))
+        for n in (1, 2, 3):
+            yield f(torch.ones(1), n)
