@@ -283,7 +283,7 @@ class LastOnes(random.Random):
         return [*population][-k:]
 
 
-@case
+@case(outcome=FELL_BACK)
 def a_generator_of_ones_own_class(jit):
     generator = LastOnes(3)
     f = jit(lambda x, n: x[generator.sample(range(n), 2)] + generator.choice(range(n)))
