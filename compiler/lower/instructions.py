@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.any_order import in_any_order
 from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.lower.emit import Failures
 from eagerjit.compiler.lower.groups import computed_in_parts
@@ -27,7 +28,7 @@ class Instructions:
         self.trace = prepared(trace, blocking.products)
         apart: frozenset[Node] = frozenset()
         if not blocking.products:
-            self.trace, apart = in_order(turned(self.trace))
+            self.trace, apart = in_order(in_any_order(turned(self.trace)))
         self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
         """For every size that is measured in the course of the call the phase from which on it is known."""

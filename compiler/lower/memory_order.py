@@ -125,7 +125,7 @@ def turned(trace: Trace) -> Trace:
     """The trace in which what is written to a tensor is computed in the order of the tensor's memory."""
     if not trace.writes or trace.checks:
         return trace
-    turning = _Turning(trace)
+    turning = Turning(trace)
     replaced = {value: turning.written(leaf, value) for leaf, value in trace.writes}
     replaced = {value: after for value, after in replaced.items() if after is not value}
     if not replaced:
@@ -138,7 +138,7 @@ DEEPEST = 100
 """Operations above a written value that are looked at: chains of them may be long."""
 
 
-class _Turning:
+class Turning:
     """Permutations moved from elementwise results to their operands, where nothing else reads the results."""
 
     def __init__(self, trace: Trace):
@@ -156,8 +156,8 @@ class _Turning:
         order = memory_order(self.node_of[leaf])
         if order == tuple(range(len(order))):
             return self._over_operands(value, DEEPEST)
-        found = self._permuted(value, order, DEEPEST)
-        return self._new(views.permute, (found,), {"dims": inverse(order)}, value.type, value.source)
+        found = self.permuted(value, order, DEEPEST)
+        return self.new(views.permute, (found,), {"dims": inverse(order)}, value.type, value.source)
 
     def _over_operands(self, node: Node, depth: int) -> Node:
         """The value with permutations of single results moved to these results' operands."""
@@ -166,15 +166,15 @@ class _Turning:
         inputs = []
         for i in node.inputs:
             if i.op is views.permute and self._is_alone(i) and self._is_alone(i.inputs[0]):
-                i = self._permuted(i.inputs[0], i.attributes["dims"], depth - 1)
+                i = self.permuted(i.inputs[0], i.attributes["dims"], depth - 1)
             elif self._is_alone(i):
                 i = self._over_operands(i, depth - 1)
             inputs.append(i)
         if tuple(inputs) == node.inputs:
             return node
-        return self._new(node.op, tuple(inputs), node.attributes, node.type, node.source)
+        return self.new(node.op, tuple(inputs), node.attributes, node.type, node.source)
 
-    def _permuted(self, node: Node, dims: tuple[int, ...], depth: int) -> Node:
+    def permuted(self, node: Node, dims: tuple[int, ...], depth: int) -> Node:
         """A value with its dimensions in another order: computed in it where nothing else reads the value."""
         turned = permuted(node, dims)
         if turned.op is not views.permute:
@@ -186,9 +186,20 @@ class _Turning:
             self.nodes.append(turned)
             return turned
         inputs = [
-            i if i.type.shape == () else self._permuted(self._full(i, len(dims)), dims, depth - 1) for i in value.inputs
+            i if i.type.shape == () else self.permuted(self._full(i, len(dims)), dims, depth - 1) for i in value.inputs
         ]
-        return self._new(value.op, tuple(inputs), value.attributes, turned.type, value.source)
+        return self.new(value.op, tuple(inputs), value.attributes, turned.type, value.source)
+
+    def operands(self, value: Node) -> Iterator[Node]:
+        """What a value is computed from by elementwise operations whose results nothing else reads."""
+        stack, seen = [value], {value}
+        while stack:
+            node = stack.pop()
+            if not self._is_elementwise(node) or not self._is_alone(node):
+                yield node
+                continue
+            stack += [i for i in node.inputs if i not in seen]
+            seen.update(node.inputs)
 
     def _full(self, node: Node, rank: int) -> Node:
         """An operand with as many dimensions as the result."""
@@ -196,7 +207,7 @@ class _Turning:
         if not missing:
             return node
         shape = (*(1,) * missing, *node.type.shape)
-        return self._new(views.reshape, (node,), {"shape": shape}, TensorType(node.dtype, shape), node.source)
+        return self.new(views.reshape, (node,), {"shape": shape}, TensorType(node.dtype, shape), node.source)
 
     def _is_elementwise(self, node: Node) -> bool:
         pure = node.op.family == "elementwise" and "gathers" not in node.op.traits and not may_raise(node)
@@ -207,7 +218,7 @@ class _Turning:
         single = self.uses.get(node) == 1 and not self.writes[node] and node not in self.kept
         return single and (self._is_elementwise(node) or node.op is views.permute)
 
-    def _new(self, op: Any, inputs: tuple[Node, ...], attributes: Any, type_: TensorType, source: str) -> Node:
+    def new(self, op: Any, inputs: tuple[Node, ...], attributes: Any, type_: TensorType, source: str) -> Node:
         self.nodes.append(Node(op, inputs, attributes, type_, source))
         return self.nodes[-1]
 

@@ -46,6 +46,45 @@ def test_reductions_add_in_the_order_of_the_indices(kind, dims):
         assert bits(f(x)) == bits(f(y)) == bits(torch.jit(f)(x)) == bits(torch.jit(lambda v, f=f: f(v))(y))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_what_is_the_same_in_any_order(kind, dims):
+    x = permuted(kind)
+    y = x.contiguous().clone()
+    row = torch.linspace(-1, 1, x.shape[-1])
+    functions = (
+        lambda v: (v > row).any(dims), lambda v: (v < 3).all(dims, keepdim=True), lambda v: v.count_nonzero(dims),
+        lambda v: (v * 9).int().sum(dims), lambda v: (v * 9).int().amax(dims), lambda v: (v * 9).long().amin(dims),
+        lambda v: ((v * 3).long() * 5 + 1).prod(dims[0]), lambda v: (v > 1).sum(dims, keepdim=True) + v.isnan().any(),
+    )  # fmt: skip
+    for f in functions:
+        assert bits(f(x)) == bits(f(y)) == bits(torch.jit(f)(x)) == bits(torch.jit(lambda v, f=f: f(v))(y))
+
+
+@pytest.mark.parametrize(
+    ("turned", "plain"),
+    [
+        (lambda v: (v.t() > 1).any(), lambda v: (v > 1).any()),
+        (lambda v: v.t().count_nonzero(0), lambda v: v.count_nonzero(1)),
+        (lambda v: (v.t().long() + 1).amax(1), lambda v: (v.long() + 1).amax(0)),
+    ],
+)
+def test_what_is_the_same_in_any_order_goes_through_memory_as_it_lies(turned, plain):
+    x = torch.randn(N, M)
+    found, expected = ([k.ir for k in torch.jit(f).explain(x).kernels] for f in (turned, plain))
+    assert found == expected
+
+
+def test_what_others_read_too_is_computed_once():
+    def work(x):
+        y = (x.t() * 3).int()
+        return y, y.sum(0), y.amax()
+
+    x = torch.randn(N, M)
+    for found, expected in zip(torch.jit(work)(x), work(x), strict=True):
+        assert bits(found) == bits(expected)
+
+
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "expanded"])
 @pytest.mark.parametrize("jitted", [False, True])
 def test_writes_go_where_the_tensor_lies(kind, jitted):

@@ -35,6 +35,20 @@ def views_of_a_matrix_and_its_transpose(jit):
 
 
 @case
+def what_is_asked_of_tensors_in_any_order_of_memory(jit):
+    def f(x, row):
+        y = x.t() if x.shape[0] > 4 else x
+        count = (y > row[0]).sum(0)
+        return (x > 1).any(), x.long().amax(-1), count, (y != 0).all(0, keepdim=True), x.sum(0), y.amax()
+
+    f = jit(f)
+    for n, m in ((3, 9), (9, 3), (5, 8), (6, 1), (2, 0)):
+        b = torch.arange(float(n * m)).view(n, m).sin() * 3
+        for x in (b, b.t(), b[::2].t(), b.t()[:, 1:], b[:, None].expand(n, 2, m).transpose(0, 2)[:, 0]):
+            yield attempt(f, x, torch.tensor([-0.5, 1.0]))
+
+
+@case
 def related_views_are_returned(jit):
     def f(x, y):
         x.add_(1)
