@@ -148,16 +148,12 @@ class ColumnSums(VectorLoops):
 
     def turn(self, load: Load, vector: Loop, slot: str, lanes: int, count: int) -> None:
         """Loads a square of `count` columns, each of neighbours, and stores it on the stack as vectors of columns."""
-        b, distance = self.b, self.distance(load, vector)
-        pointer, _, _ = self.address(load.param, load.index)
-        memory = memory_dtype(load.dtype)
+        b, memory = self.b, memory_dtype(load.dtype)
         scalar, kind = LLVM_TYPES[memory], b.type(memory, lanes)
         zero, end = b.constant("i64", 0), b.constant("i64", count)
 
         def part(row: Value, column: Value) -> None:
-            places = [distance * (column + lane) + row for lane in range(lanes)]
-            vectors = [self.adjacent(memory, lanes, pointer, place) for place in places]
-            for k, turned in enumerate(transpose.transposed(vectors)):
+            for k, turned in enumerate(self.turned(load, vector, lanes, row, column)):
                 place, number = b.name("%p"), (row + k) * count + column
                 b.emit(f"{place} = getelementptr {scalar}, ptr {slot}, i64 {number.text}")
                 b.emit(f"store {kind} {turned.text}, ptr {place}")
@@ -166,3 +162,10 @@ class ColumnSums(VectorLoops):
             part(zero, zero)
         else:
             repeat(b, zero, lanes, end, lambda column: repeat(b, zero, lanes, end, lambda row: part(row, column)))
+
+    def turned(self, load: Load, vector: Loop, lanes: int, row: Value, column: Value) -> list[Value]:
+        """The vectors of a square of as many columns as a register has lanes, from a row and a column on."""
+        distance = self.distance(load, vector)
+        pointer, _, _ = self.address(load.param, load.index)
+        places = [distance * (column + lane) + row for lane in range(lanes)]
+        return transpose.transposed([self.adjacent(memory_dtype(load.dtype), lanes, pointer, p) for p in places])

@@ -22,6 +22,7 @@ from eagerjit.compiler.codegen.cast import memory_dtype
 from eagerjit.compiler.codegen.column_sums import ColumnSums
 from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.digits import digits
+from eagerjit.compiler.codegen.memory_access import Tiles
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.loops import (
     LANES,
@@ -114,7 +115,7 @@ class _Emitter(ColumnSums):
                     self.values[name] = apply(self.b, op, tuple(map(self.value, args)), dtype, number)
                     self.b.contract = False
                 case Load(name, _, _, dtype) if name in self.tiles:
-                    self.values[name] = self.load_tile(*self.tiles[name], dtype)
+                    self.values[name] = self.tile(self.tiles[name], dtype)
                 case Load(name, param, index, dtype) if (param, index) in self.sums:
                     self.values[name] = acc.load(self.b, self.sums[param, index], dtype, self.lanes)
                 case Load(name, param, index, dtype):
@@ -288,39 +289,56 @@ class _Emitter(ColumnSums):
         self.together, self.lanes, self.vector_variables = False, 0, set()
 
     def _block(self, plan: transpose.Plan, tasks: int, variable: str, task: Value) -> None:
-        """Several tasks: as many elements of each are transposed, then each task's body runs on its part of them."""
+        """Several tasks: as many elements of each are transposed, then each task's body runs on its part of them.
+
+        Of squares on the stack in a loop over the tasks; of squares in registers it is written out for each.
+        """
         b, loop = self.b, plan.vector
         start, stop = self.bound(loop.start), self.bound(loop.stop)
         self.body(plan.numbers)
         origin = {wrap.name: self.values[wrap.name] for wrap in plan.wraps}
         zero, count = b.constant("i64", 0), b.constant("i64", tasks)
-        slots = {s.name: b.alloca(f"[{tasks} x {b.type(memory_dtype(s.dtype), tasks)}]") for s in plan.loads}
+        slots = {} if plan.copies else {
+            s.name: b.alloca(f"[{tasks} x {b.type(memory_dtype(s.dtype), tasks)}]") for s in plan.loads
+        }
 
-        def one_task(k: Value, first: Value, whole: bool) -> None:
+        def begin(k: Value) -> None:
             self.values[variable] = task + k
             for wrap in plan.wraps:
                 self.values[wrap.name] = origin[wrap.name] + k if wrap.op == "rem" else origin[wrap.name]
+
+        def one_task(k: Value, first: Value, lanes: int, tiles: Tiles, end: Value | None = None) -> None:
+            begin(k)
             self.body([s for s in plan.rows if s not in plan.wraps])
-            self.tiles = {name: (slot, k) for name, slot in slots.items()} if whole else {}
-            end = None if whole else b.intrinsic("smin", first + plan.lanes, stop)
-            self.step(loop, first, tasks if whole else plan.lanes, end)
+            self.tiles = tiles
+            self.step(loop, first, lanes, end)
             self.tiles = {}
 
         def square(first: Value) -> None:
-            reset()
+            begin(zero)
             self.values[loop.var] = first
             for load in plan.loads:
-                self.turn(load, plan.vector, slots[load.name], plan.lanes, tasks)
-            repeat(b, zero, 1, count, lambda k: one_task(k, first, True))
+                self.turn(load, loop, slots[load.name], plan.lanes, tasks)
+            repeat(b, zero, 1, count, lambda k: one_task(k, first, tasks, {n: (s, k) for n, s in slots.items()}))
 
-        def reset() -> None:
-            self.values[variable] = task
-            self.values.update(origin)
+        def written_out(k: Value, first: Value) -> None:
+            begin(k)
+            self.values[loop.var] = first
+            turned = {s.name: self.turned(s, loop, plan.lanes, zero, zero) for s in plan.loads}
+            for row in range(plan.lanes):
+                one_task(k + row, first, plan.lanes, {name: vectors[row] for name, vectors in turned.items()})
 
-        rest = repeat(b, start, tasks, stop - (tasks - 1), square)
+        def squares(first: Value) -> None:
+            after, step = first + count, plan.lanes
+            repeat(b, zero, step, count, lambda k: repeat(b, first, step, after, lambda at: written_out(k, at)))
+
+        def partly(k: Value, first: Value) -> None:
+            one_task(k, first, plan.lanes, {}, b.intrinsic("smin", first + plan.lanes, stop))
+
+        rest = repeat(b, start, tasks, stop - (tasks - 1), squares if plan.copies else square)
         tail, done = b.name("tail"), b.name("done")
         b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
         b.label(tail)
-        repeat(b, rest, plan.lanes, stop, lambda at: repeat(b, zero, 1, count, lambda k: one_task(k, at, False)))
+        repeat(b, rest, plan.lanes, stop, lambda at: repeat(b, zero, 1, count, lambda k: partly(k, at)))
         b.emit(f"br label %{done}")
         b.label(done)

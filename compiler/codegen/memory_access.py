@@ -30,14 +30,19 @@ def has_elements_apart(loop: Loop) -> bool:
     return False
 
 
+Tile = Value | tuple[str, Value]
+"""A vector of a transposed square: in a register, or on the stack by its number."""
+Tiles = dict[str, Tile]
+
+
 class MemoryAccess(ElementsApart):
     """The memory side of one kernel.
 
     `values` are the kernel's names so far. In a vector loop, `whole` is whether all lanes are on, where code with a
     `mask` is for such steps too; `by_rows`: it begins anew for every row, so that what is left of a row may be most of
-    it; `asks_early`: a step asks for what later ones load; `tiles` are the loads whose vectors lie transposed on the
-    stack. Loads that don't vary in a loop move out of it, if their parameter is never stored to. Where tasks run
-    `together` as lanes, an element of `scratch` memory is a vector.
+    it; `asks_early`: a step asks for what later ones load; `tiles` are the loads whose vectors are transposed. Loads
+    that don't vary in a loop move out of it, if their parameter is never stored to. Where tasks run `together` as
+    lanes, an element of `scratch` memory is a vector.
     """
 
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
@@ -52,7 +57,7 @@ class MemoryAccess(ElementsApart):
         self.by_rows = self.asks_early = False
         self.vector_variables: set[str] = set()
         self.checked = False
-        self.tiles: dict[str, tuple[str, Value]] = {}
+        self.tiles: Tiles = {}
         self.read: set[str] = set()
 
     def address(self, param: str, index: Index) -> tuple[Value, Step, Value | None]:
@@ -134,9 +139,11 @@ class MemoryAccess(ElementsApart):
             memory, lanes, f"load {b.type(memory, lanes)}, ptr {place.text}, align {self._align(memory)}"
         )
 
-    def load_tile(self, slot: str, k: Value, dtype: str) -> Value:
-        """Vector k of a transposed square on the stack."""
-        b, memory = self.b, memory_dtype(dtype)
+    def tile(self, tile: Tile, dtype: str) -> Value:
+        """A vector of a transposed square, as a value of this dtype."""
+        if isinstance(tile, Value):
+            return from_memory(tile, dtype)
+        b, memory, (slot, k) = self.b, memory_dtype(dtype), tile
         kind = b.type(memory, self.lanes)
         place = b.pure("ptr", 0, f"getelementptr {kind}, ptr {slot}, i64 {k.text}", k.depth)
         return from_memory(self._effect(memory, self.lanes, f"load {kind}, ptr {place.text}"), dtype)

@@ -3,8 +3,9 @@
 Task t reads `P[... + t + i*S]` in its vector loop over i: strided, although task t + 1 wants the elements beside them.
 So as many tasks as a register has lanes are run together, and as many as one or several cache lines have elements where
 lines would not stay in the cache. For as many i, whole vectors along t are loaded, transposed in registers and put on
-the stack, and each task's vector body finds its lanes there. Tasks may also be numbered over several dimensions:
-`rem t s` counts as t while it does not wrap around, `floordiv t s` is then constant.
+the stack, and each task's vector body finds its lanes there; or in the registers, where it does little. Tasks may also
+be numbered over several dimensions: `rem t s` counts as t while it does not wrap around, `floordiv t s` is then
+constant.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eagerjit.compiler.codegen.builder import BITS, Value
+from eagerjit.compiler.codegen.cast import HALF_FORMATS
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
 from eagerjit.runtime.records import record
 
 LINES, FEW = 4, 5
 """Lines beside each other that are read for loops of so few statements: to get at a page takes longer than to read.
 Others take more time to compile for it than they save."""
+
+SINGLE = frozenset(
+    {"const", "cast", "add", "sub", "mul", "neg", "maximum", "minimum", "where", "eq", "ne", "lt", "le", "gt", "ge"}
+)
+"""Operations of few instructions: loops of few of them are written out for each task, with squares in registers."""
 
 LINE, PERIOD = 512, 8192
 """Bits of a cache line, and of memory after which lines share places in a cache: of few lines there is room for all."""
@@ -27,7 +34,8 @@ LINE, PERIOD = 512, 8192
 class Plan:
     """How a loop over tasks runs in blocks: its `rem` and `floordiv` statements, the loads to transpose.
 
-    `blocks` are how many tasks may run together, from most on, and `lanes` the elements of a register.
+    `blocks` are how many tasks may run together, from most on, and `lanes` the elements of a register. `copies`: all
+    that is loaded is transposed, and little is done with it.
     """
 
     rows: tuple[Stmt, ...]
@@ -36,6 +44,7 @@ class Plan:
     loads: tuple[Load, ...]
     lanes: int
     blocks: tuple[int, ...]
+    copies: bool
 
     @property
     def numbers(self) -> list[Let]:
@@ -79,9 +88,18 @@ def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     bits = 64 if wide else 32
     lanes, line = width_bits // bits, LINE // bits
     blocks = (line, lanes) if line > lanes else (lanes,)
-    if len(loads) == 1 and len(vector.body) <= FEW:
+    few = len(vector.body) <= FEW
+    copies = few and all(isinstance(s, Store) or s in loads or _is_single(s) for s in vector.body)
+    if few and len(loads) == 1 and not copies:
         blocks = (LINES * line, *blocks)
-    return Plan(tuple(rows), vector, wraps, loads, lanes, blocks)
+    return Plan(tuple(rows), vector, wraps, loads, lanes, blocks, copies)
+
+
+def _is_single(statement: Stmt) -> bool:
+    """Whether this is an operation of one or a few instructions: numbers of 16 bits take several."""
+    if not isinstance(statement, Let) or statement.op not in SINGLE:
+        return False
+    return statement.op == "cast" or statement.dtype not in HALF_FORMATS
 
 
 def wrapping(statements: Sequence[Stmt], task: str) -> tuple[Let, ...] | None:

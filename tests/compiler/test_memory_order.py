@@ -220,3 +220,13 @@ def test_rows_across_memory_calculate_with_numbers_of_their_own(size):
         outside = torch.jit(parts)(given)
         sum(part.sum() for part in outside).backward()
         assert bits(torch.jit(gradient)(given)) == bits(gradient(given)) == bits(given.grad)
+
+
+@pytest.mark.parametrize("copy", [lambda v: v.t().contiguous(), lambda v: v.t() * 2 + 1, lambda v: v.t() * v.t()])
+def test_squares_of_which_little_is_computed_stay_in_registers(copy):
+    for size in ((16, 16), (N, M), (33, 257)):
+        x = torch.randn(size)
+        (kernel,) = torch.jit(copy).explain(x).kernels
+        assert "alloca [" not in kernel.source
+        assert bits(torch.jit(copy)(x)) == bits(copy(x)) == bits(copy(x.t().contiguous().t()))
+        assert np.array_equal(x.t().contiguous().numpy(), x.numpy().T)
