@@ -14,7 +14,15 @@ from eagerjit.compiler.codegen.triton.lines import Lines
 from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.names import Name
 from eagerjit.compiler.codegen.triton.operations import Function
-from eagerjit.compiler.codegen.triton.source import INT32, TASKS, Launch, StatementKernel, TritonSource, multiples
+from eagerjit.compiler.codegen.triton.source import (
+    INT32,
+    TASKS,
+    Launch,
+    StatementKernel,
+    TritonSource,
+    multiples,
+    warps_for,
+)  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.loops import Along, Kernel
 
@@ -116,4 +124,5 @@ class AlongKernel(StatementKernel[Along]):
         constants, programs = along.programs(lines, extent, inner)
         constants["WIDE"] = int((lines + inner) * extent >= INT32)
         source = self.sources[0]
-        return Launch(source, constants, 4, programs, multiples(source, tasks, sizes))
+        warps = warps_for(2 * constants["TASKS"] * constants["LANES"])  # numbers of two registers each
+        return Launch(source, constants, warps, programs, multiples(source, tasks, sizes))
