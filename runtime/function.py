@@ -11,6 +11,7 @@ from eagerjit.runtime.directly_called import DirectlyCalled
 from eagerjit.runtime.execute import MISS, NativeExecutable
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.once import lock
+from eagerjit.runtime.queued import Queued, queued_before
 
 Finish = Callable[..., Any]
 
@@ -41,7 +42,8 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
 
         `finish` turns the tuple of its outputs, and with `with_arguments` that of the arguments, into the result. The
         bits of `arrays` say which arguments have to be ndarrays: the executable and `finish` get tensors over them.
-        With `repeated`, calls in which the executable raises an Exception are left to the fallback.
+        With `repeated`, calls in which the executable raises an Exception are left to the fallback, but
+        for errors of work that was queued before.
         """
         with lock:
             self._entries = [*self._entries, (executable, finish, with_arguments, arrays, repeated)]
@@ -91,10 +93,11 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
         for executable, finish, with_arguments, arrays, repeated in self._entries:
             if executable.n_arguments != len(args) or arrays:
                 continue
+            began = Queued()
             try:
                 result = executable.run(args)
-            except Exception:
-                if not repeated:
+            except Exception as error:
+                if not repeated or queued_before(error, began):
                     raise
                 break
             if result is MISS:

@@ -28,6 +28,7 @@ from eagerjit.recording.taking import Take, taking
 from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.queued import Queued, queued_before
 from eagerjit.tensors.placement import host_array, store
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.slots import STORE, Arguments, Path, Slot
@@ -166,7 +167,7 @@ class Variant:
 
         A check that fails in a kernel comes after what the function prints, does to objects and writes before it: that
         the plain call has to do, which then raises the error. Tensors are as before the call by then. A lost device
-        is asked nothing more.
+        is asked nothing more, and an error of earlier work is raised at once.
         """
         if self.apart is not None:
             held = [slot.read() for slot in self.slots if not slot.path]
@@ -186,6 +187,7 @@ class Variant:
             call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
         call.kept = {kept: kept.arguments(leaves) for kept in self._sized}
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
+        began = Queued()
         try:
             return self.executable.run(tuple(leaves))
         except Exception as error:
@@ -195,6 +197,8 @@ class Variant:
                 raise
             for array, values in before or ():
                 store(array, values)
+            if queued_before(error, began):
+                raise
             return FAILED
 
     def _known(self, leaves: Sequence[Any], call: Call) -> set[int]:

@@ -54,6 +54,7 @@ from eagerjit.recording.traced_texts import given_text
 from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import mode
 from eagerjit.runtime.interrupts import surely
+from eagerjit.runtime.queued import Queued, queued_before
 from eagerjit.runtime.records import record
 from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
@@ -104,7 +105,7 @@ class Recording:
         With `numbers_vary`, functions of Python's own are called with the numbers of every call; see `python_number`.
         Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
         """
-        arrays = set(self.known.arrays)
+        arrays, began = set(self.known.arrays), Queued()
         for left in range(_MOST_ARRAYS, -1, -1):
             tracer = Tracer(self.name, needs_grad=True, begins=self.where())
             varying = Varying(numbers_vary, self.known)
@@ -122,6 +123,8 @@ class Recording:
                 session.leave()  # an interrupt may have come before it was left
                 if not isinstance(ended, TraceBreak):
                     raise
+                if ended.__cause__ is not None and queued_before(ended.__cause__, began):
+                    raise ended.__cause__ from None
                 if isinstance(ended, Renewed) and left:
                     continue
                 written = {id(array) for array in getattr(tracer.journal, "arrays_written", ())}

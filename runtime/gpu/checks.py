@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.runtime.gpu.memory import PinnedMemory
+from eagerjit.runtime.queued import Queued
 from eagerjit.runtime.records import record
 from eagerjit.runtime.source import Place, here, line_of
 
@@ -34,6 +35,7 @@ class _Run:
     program: Program
     slots: Sequence[int]
     place: Place | None
+    queued: Queued
 
     def error(self) -> BaseException | None:
         """What its first kernel that found something has to say."""
@@ -43,6 +45,7 @@ class _Run:
         self.words[:] = 0
         error = self.program.errors[int(found[0]) - 1].error(self.slots)
         error.add_note(f"The call was queued at {line_of(self.place)}; what it computed is not to be used.")
+        error.queued = self.queued  # type: ignore[attr-defined]
         return error
 
 
@@ -77,7 +80,7 @@ class Checks:
             first, self._next = self._next, (self._next + count) % (PARTS * self.part)
             self._streams.add(stream)
             own = self._words[first : first + count]
-            self._runs[first // self.part].append(_Run(own, program, slots, here()))
+            self._runs[first // self.part].append(_Run(own, program, slots, here(), Queued()))
             return int(own.ctypes.data)
 
     def raise_found(self) -> None:
@@ -116,5 +119,5 @@ class Checks:
     def _own(self, count: int, program: Program, slots: Sequence[int]) -> int:
         """Words for good: of a graph, whose replays write them again and again, or of a run with very many kernels."""
         words = self._new(count)
-        self._captured.append(_Run(words, program, slots, here()))
+        self._captured.append(_Run(words, program, slots, here(), Queued()))
         return int(words.ctypes.data)

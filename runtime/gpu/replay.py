@@ -15,6 +15,7 @@ from eagerjit.runtime import log
 from eagerjit.runtime.gpu.graphs import Graph
 from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device
 from eagerjit.runtime.gpu.stream import Stream, current_stream, using_stream
+from eagerjit.runtime.queued import Queued, queued_before
 
 MOST = 2
 """Graphs of one call: a result that is kept until the next call returns (the last loss) keeps one of them busy."""
@@ -121,10 +122,12 @@ class GraphedCall:
         if len(self.instances) >= MOST:
             return None
         device = inputs[0].device
-        fixed = frozenset(range(len(inputs))) - self._moving
+        fixed, began = frozenset(range(len(inputs))) - self._moving, Queued()
         try:
             self.instances.append(_Instance(self.function, inputs, fixed, device.streams.capture))
         except RuntimeError as error:
+            if queued_before(error, began):
+                raise
             self.refusal = str(error)
             if log.LAUNCH:
                 log.write("launch", f"not captured as a graph: {error}")

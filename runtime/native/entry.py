@@ -72,6 +72,9 @@ PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyErr_ExceptionMatches = external("i32 PyErr_ExceptionMatches(ptr)")
+PyErr_Fetch = external("void PyErr_Fetch(ptr, ptr, ptr)")
+PyErr_Restore = external("void PyErr_Restore(ptr, ptr, ptr)")
+PyObject_HasAttrString = external("i32 PyObject_HasAttrString(ptr, ptr)")
 PyErr_Clear = external("void PyErr_Clear()")
 PyTuple_Type = external_data("PyTuple_Type")
 PyExc_Exception = external_data("PyExc_Exception")
@@ -115,6 +118,20 @@ def _finished(finish: ptr, made: ptr, flags: i64, arguments: ptr, n: i64) -> ptr
     return result
 
 
+def _is_own() -> i64:
+    """Whether an Exception is set that the plain call raises too: no such call knows of work that was queued before."""
+    if not PyErr_ExceptionMatches(load_ptr(PyExc_Exception, 0)):
+        return 0
+    raised = buffer(24)
+    PyErr_Fetch(raised, raised + 8, raised + 16)
+    error = load_ptr(raised, 8)
+    own: i64 = 1
+    if error != 0 and PyObject_HasAttrString(error, c_string("queued")):
+        own = 0
+    PyErr_Restore(load_ptr(raised, 0), error, load_ptr(raised, 16))
+    return own
+
+
 def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     """Vectorcall of a Function: the first executable of this arity whose guards hold, else the fallback."""
     n = count & COUNT
@@ -152,7 +169,7 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
             let_go(executable)
             if finish:
                 let_go(finish)
-            if status == FAILED and flags & REPEATED and PyErr_ExceptionMatches(load_ptr(PyExc_Exception, 0)):
+            if status == FAILED and flags & REPEATED and _is_own():
                 PyErr_Clear()
                 break
             if status == DONE or status == FAILED:

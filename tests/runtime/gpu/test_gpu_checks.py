@@ -162,3 +162,56 @@ def test_a_capture_does_not_wait_for_what_a_matrix_lacks() -> None:
     graph.replay()
     with pytest.raises(ej.linalg.LinAlgError, match="not positive-definite"):
         ej.cuda.synchronize()
+
+
+HEARD: list[int] = []
+
+
+def counted(table: Any, index: Any) -> Any:
+    HEARD.append(1)
+    return table[index]
+
+
+def selected(table: Any, index: Any) -> Any:
+    """The host waits for a size amid its work."""
+    HEARD.append(1)
+    found = table[index]
+    return found[found > 2.5]
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "Python"])
+@pytest.mark.parametrize("function", [counted, selected])
+def test_a_call_that_is_repeated_plainly_keeps_errors_of_earlier_ones(
+    function: Callable[..., Any], native: bool, target: Machine
+) -> None:
+    """Its own error the plain call raises again; of an earlier one it knows nothing."""
+    table, good, bad = rows()
+    call = ej.jit(function, fullgraph=True)
+    for _ in range(3):
+        call(table, good)
+    for _ in range(2):
+        eager(table, bad)
+        target.device.driver.cuCtxSynchronize()
+        HEARD.clear()
+        with pytest.raises(IndexError, match="index"):
+            call(table, good) if native else call(table, index=good)
+        assert not HEARD
+        ej.cuda.synchronize()
+        assert call(table, good).flatten().tolist()[-3:] == [3, 18, 19] and HEARD == [1]
+
+
+def test_a_call_that_is_captured_keeps_errors_of_earlier_ones(target: Machine) -> None:
+    """They say nothing of whether it can be."""
+    base, good, bad = ej.zeros(5, device="cuda"), ej.tensor([1, 4], device="cuda"), ej.tensor([1, 5], device="cuda")
+
+    def add(base: Any, index: Any) -> Any:
+        return base.scatter_add(0, index, ej.ones(2, device="cuda"))
+
+    call = ej.jit(add, cuda_graphs=True)
+    call(base, good)
+    add(base, bad)
+    target.device.driver.cuCtxSynchronize()
+    with pytest.raises(RuntimeError, match="out of range"):
+        call(base, good)
+    ej.cuda.synchronize()
+    assert call(base, good).tolist() == [0, 1, 0, 0, 1]
