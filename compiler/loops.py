@@ -278,8 +278,9 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
             case Sort(out, x, op, source, target, part, run, extent, inner, count, dtype):
                 lines.append(f"{indent}sort {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
                 lines.append(f"{indent}  runs of {run} from {source} in {part} to {target}")
-            case Along(out, x, op, extent, inner, dtype, totals):
-                lines.append(f"{indent}along {out} = {op} {x} {totals} : {dtype} extent {extent} inner {inner}")
+            case Along(out, x, op, extent, inner, dtype, totals, powers):
+                parts = f"{totals} {powers}".strip()
+                lines.append(f"{indent}along {out} = {op} {x} {parts} : {dtype} extent {extent} inner {inner}")
             case Search(op, memory, sizes, dtype):
                 lines.append(f"{indent}search {op} {' '.join(memory)} : {dtype} {sizes}")
             case Weighted(out, weights, x, starts, places, columns, entries, dtype):

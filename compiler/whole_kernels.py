@@ -10,7 +10,8 @@ class Along:
     """out = op of x along lines of `extent` elements, `inner` apart; a task is a line.
 
     "add" and "mul" combine all elements up to each, floats in double precision. With `totals` programs share a line:
-    there is what each piece comes to, of PIECE elements or more. Without `out` those are computed.
+    there is what each piece comes to, of PIECE elements or more. Without `out` those are computed. Products of floats
+    are factors from 1 to 2 there, and `powers` has the powers of 2 that belong to them.
     """
 
     out: str
@@ -20,6 +21,7 @@ class Along:
     inner: int | str
     dtype: str
     totals: str = ""
+    powers: str = ""
 
 
 @record(frozen=True)

@@ -9,7 +9,6 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import Built, whole
 from eagerjit.compiler.lower.emit import Argument, Temporary
 from eagerjit.compiler.lower.pieces import totals_of
-from eagerjit.runtime.records import replace
 
 
 def scans(
@@ -19,21 +18,22 @@ def scans(
     """The kernels, for some node, that scan `source` into `out`; `amounts` are as of `loops.Along`."""
 
     def scan(names: tuple[str, ...], amounts: tuple[int | str, ...]) -> loops.Along:
-        (result, x, *totals), (extent, inner) = names, amounts
-        return loops.Along(result, x, op, extent, inner, dtype, *totals[:1])
+        (result, x, *parts), (extent, inner) = names, amounts
+        return loops.Along(result, x, op, extent, inner, dtype, *parts)
 
     def of_pieces(names: tuple[str, ...], amounts: tuple[int | str, ...]) -> loops.Along:
-        return replace(scan(names, amounts), out="", totals=names[0])
+        *parts, x = names
+        return scan(("", x, *parts), amounts)
 
     def built(name: str, statement: Any, memory: list[Argument], dtypes: tuple[str, ...], tasks: sizes.Expr) -> Built:
         return whole(name, node, statement, memory, dtypes, amounts, tasks, work)
 
     count = totals_of(amounts[0], lines)
-    # The product of a piece may overflow where all products are 0.
-    if count == 0 or (real and op == "mul"):
+    if count == 0:
         return [built(name, scan, [out, source], (dtype, dtype), lines)]
-    wide = "f64" if real else "i64"
-    totals = Temporary(f"{name}.totals", wide)
-    first = built(f"{name}.totals", of_pieces, [totals, source], (wide, dtype), count)
-    first.temporaries = {totals: count}
-    return [first, built(name, scan, [out, source, totals], (dtype, dtype, wide), lines)]
+    parts = [Temporary(f"{name}.totals", "f64" if real else "i64")]
+    parts += [Temporary(f"{name}.powers", "i64")] * (real and op == "mul")
+    wide = tuple([part.dtype for part in parts])
+    first = built(f"{name}.totals", of_pieces, [*parts, source], (*wide, dtype), count)
+    first.temporaries = dict.fromkeys(parts, count)
+    return [first, built(name, scan, [out, source, *parts], (dtype, dtype, *wide), lines)]

@@ -84,13 +84,39 @@ def test_brain_floats_and_what_is_no_number(small: None) -> None:
         x[place] = 0
 
 
-def test_products_of_floats_are_not_shared(small: None) -> None:
-    """The product of a piece overflows here where all of them are 0, or one before has none to multiply with."""
-    x = np.full(2000, 1.5)
-    x[3] = 0.0
-    found, launches = launched(lambda x: x.cumprod(0), ej.tensor(x))
-    assert np.array_equal(found, x.cumprod())
-    assert {launch.programs for launch in launches} == {1}
+@pytest.mark.parametrize(("shape", "dim"), SHAPES, ids=str)
+def test_products_of_shared_lines(small: None, shape: tuple[int, ...], dim: int) -> None:
+    for dtype in (np.float64, np.float16):
+        x = (RANDOM.normal(size=shape) * 1.5).astype(dtype)
+        found, launches = launched(lambda x: x.cumprod(dim), ej.tensor(x))
+        assert found.dtype == dtype
+        limit = {2: 2e-3, 8: 1e-13}[x.itemsize]
+        with np.errstate(all="ignore"):
+            expected = x.astype(np.float64).cumprod(dim).astype(dtype)
+        np.testing.assert_allclose(found, expected, limit, float(np.finfo(dtype).smallest_subnormal))
+        shared = x.size > 0 and shape[dim] >= 32
+        assert sum("totals" in launch.source.name for launch in launches) == shared
+
+
+@pytest.mark.parametrize("special", [1.0, -1.25, 0.0, -0.0, np.inf, np.nan])
+def test_products_that_overflow_on_their_way(small: None, special: float) -> None:
+    """What a piece comes to is beyond all floats here, what a line does is not."""
+    powers = np.array([50] * 60 + [-50] * 110 + [50] * 60)
+    for steps in (np.append(powers, [-1060, 900]), np.append(-powers, [-1060, 900])):
+        factors = np.ones(len(steps))
+        factors[3], factors[70] = special, -1.0
+        with np.errstate(over="ignore"):
+            expected = np.ldexp(factors.cumprod(), steps.cumsum())
+        found, launches = launched(lambda x: x.cumprod(0), ej.tensor(np.ldexp(factors, steps)))
+        assert np.array_equal(found, expected, equal_nan=True)
+        assert max(launch.programs for launch in launches) > 4
+
+
+def test_the_product_of_a_block_may_overflow() -> None:
+    """As that of 0 and some hundred numbers behind it."""
+    x = np.full(700, 2.0**100, np.float32)
+    x[0] = 0.0
+    assert np.array_equal(launched(lambda x: x.cumprod(0), ej.tensor(x))[0], np.zeros(700, np.float32))
 
 
 def test_one_version_for_all_sizes(small: None) -> None:
@@ -114,11 +140,11 @@ def test_gradients_of_shared_lines(small: None) -> None:
     np.testing.assert_allclose(found, expected, 1e-12, 1e-10)
 
 
-def scan(inner: int, ahead: bool, dtype: str = "f32") -> AlongKernel:
+def scan(inner: int, ahead: bool, dtype: str = "f32", op: str = "add") -> AlongKernel:
     """The kernel of sums along lines of n elements, or what finds what their pieces come to."""
-    memory = [("x0", dtype), ("totals", "f64")] + [("out", dtype)] * (not ahead)
+    memory = [("x0", dtype), ("totals", "f64"), ("powers", "i64")] + [("out", dtype)] * (not ahead)
     params = [loops.Param(name, "memory", of) for name, of in memory] + [loops.Param("n", "size", "i64")]
-    statement = loops.Along("" if ahead else "out", "x0", "add", "n", inner, dtype, "totals")
+    statement = loops.Along("" if ahead else "out", "x0", op, "n", inner, dtype, "totals", "powers")
     return AlongKernel(loops.Kernel("k0_scan", tuple(params), (statement,)))
 
 
@@ -158,8 +184,8 @@ def test_registers_hold_pairs(op: str, architecture: int) -> None:
 @pytest.mark.parametrize("ahead", [False, True])
 def test_registers_hold_what_a_program_has(ahead: bool, inner: int, architecture: int) -> None:
     for length in (100_000, 2**32):
-        for dtype in ("f32", "f64"):
-            kernel = scan(inner, ahead, dtype)
+        for dtype, op in (("f32", "add"), ("f64", "add"), ("f64", "mul")):
+            kernel = scan(inner, ahead, dtype, op)
             launch = kernel.launch(inner * (length // loops.PIECE if ahead else 1), {"n": length})
             assert gpu_kernels.binary(launch, architecture).spilled == 0
 

@@ -14,6 +14,7 @@ from eagerjit.compiler.codegen.triton.lines import Lines
 from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.names import Name
 from eagerjit.compiler.codegen.triton.operations import Function
+from eagerjit.compiler.codegen.triton.scaled import FUNCTIONS
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
     TASKS,
@@ -89,11 +90,17 @@ class AlongText(KernelText):
         """What all pieces before this one come to."""
         s, combine = self.statement, self.combine
         return [
+            *self._pieces(),
+            f"    x = tl.load({s.totals} + (other * tasks + line), mask=among, other={self.start})",
+            f"    total = {combine}(total, tl.reduce(x, 1, {combine}, keep_dims=True))",
+        ]
+
+    def _pieces(self) -> list[str]:
+        """The start of a loop over the pieces before this one."""
+        return [
             "for first in range(0, piece, LANES):",
             "    other = first + tl.arange(0, LANES)[None, :]",
             "    among = (line < tasks) & (other < piece)",
-            f"    x = tl.load({s.totals} + (other * tasks + line), mask=among, other={self.start})",
-            f"    total = {combine}(total, tl.reduce(x, 1, {combine}, keep_dims=True))",
         ]
 
     def _total(self) -> list[str]:
@@ -108,13 +115,70 @@ class AlongText(KernelText):
         ]
 
 
+class ScaledText(AlongText):
+    """Writes one of products of floats: what some of them come to may be beyond all floats where a line's is not."""
+
+    def body(self) -> list[str]:
+        """The kernel's lines without its head."""
+        self.functions |= FUNCTIONS
+        return super().body()
+
+    def _scan(self) -> list[str]:
+        s = self.statement
+        return [
+            *self._nothing("1"),
+            *(self._before() if s.totals else []),
+            *self._steps(),
+            "    x, i_x = split(x)",
+            "    y, i_y = tl.associative_scan((x, i_x), 1, times)",
+            "    y, i_y = times(total, power, y, i_y)",
+            f"    tl.store({s.out} + (start + i * {s.inner}), joined(y, i_y), mask=inside)",
+            *self._carry(),
+        ]
+
+    def _before(self) -> list[str]:
+        at = "(other * tasks + line), mask=among"
+        return [
+            *self._pieces(),
+            f"    x = tl.load({self.statement.totals} + {at}, other=1.0)",
+            f"    i_x = tl.load({self.statement.powers} + {at}, other=0)",
+            *self._carry(),
+        ]
+
+    def _total(self) -> list[str]:
+        s = self.statement
+        at = "(piece * lines + line)"
+        return [
+            *self._nothing("LANES"),
+            *self._steps(),
+            "    x, i_x = split(x)",
+            "    total, power = times(total, power, x, i_x)",
+            "total, power = tl.reduce((total, power), 1, times, keep_dims=True)",
+            f"tl.store({s.totals} + {at}, total, mask=line < lines)",
+            f"tl.store({s.powers} + {at}, power, mask=line < lines)",
+        ]
+
+    def _nothing(self, columns: str) -> list[str]:
+        """The product of no elements."""
+        return [f"total = {self._started(columns)}", f"power = tl.full((TASKS, {columns}), 0, tl.int64)"]
+
+    def _carry(self) -> list[str]:
+        """What a step comes to joins what came before."""
+        return [
+            "    x, i_x = tl.reduce((x, i_x), 1, times, keep_dims=True)",
+            "    total, power = times(total, power, x, i_x)",
+        ]
+
+
 class AlongKernel(StatementKernel[Along]):
     """A scan of the IR for the GPU, used like a `TritonKernel`."""
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file."""
-        return (self.file(AlongText(self.kernel, self.statement), CONSTANTS, (TASKS,)),)
+        scaled = self.statement.op == "mul" and self.statement.dtype in FLOATS
+        writer = ScaledText if scaled else AlongText
+        return (self.file(writer(self.kernel, self.statement), CONSTANTS, (TASKS,)),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many lines of these sizes; of totals there are more tasks, if a line is long."""
