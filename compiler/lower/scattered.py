@@ -14,23 +14,22 @@ from eagerjit.compiler.ir import Appended, Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.turned import recorded
 from eagerjit.compiler.ops import elementwise, indexing, views
+from eagerjit.compiler.ops.indexing import ENTRIES, LINES
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.runtime import dtypes
-
-ENTRIES = 256
-"""Entries of a line from which on threads share them."""
-LINES = 1 << 11
-"""Lines from which on to take all side by side costs less than to put their elements in order."""
 
 
 def in_parallel(node: Node, hints: Mapping[str, int]) -> Iterator[Node]:
     """A scatter that programs share, for sizes as in the call that was recorded; nothing where that is not worth it."""
     index, dim = node.inputs[1], node.attributes["dim"]
     entries, elements = (recorded(size, hints) for size in (index.shape[dim], index.type.numel))
-    if len(index.shape) < 2 or entries < ENTRIES:
+    shared = node.attributes.get("shared", False)
+    if len(index.shape) < 2 or (entries < ENTRIES and not shared):
         return
     nodes = _Nodes(node)
-    if nodes.are_rows():
+    if shared:
+        nodes.elements()
+    elif nodes.are_rows():
         nodes.rows()
     elif elements <= LINES * entries:
         nodes.elements()
@@ -41,10 +40,12 @@ def is_shared(node: Node, op: str) -> bool:
     """Whether programs share the entries of one place, whose result is then made of parts.
 
     Products of floats are not: that of a part may overflow where all of them are 0. Nor are sums of floats that were
-    lines, which sizes of the recorded call decide: what they come to must not depend on it.
+    lines, which sizes of the recorded call decide: what they come to must not depend on it. Where the op has decided
+    (`shared`), every call's own sizes have.
     """
-    real = node.dtype.is_floating_point
-    return op in ("maximum", "minimum") or (op != "" and not real) or (op == "add" and not node.attributes.get("lines"))
+    real, known = node.dtype.is_floating_point, node.attributes
+    added = op == "add" and (known.get("shared", False) or not known.get("lines", False))
+    return op in ("maximum", "minimum") or (op != "" and not real) or added
 
 
 class _Nodes(Appended):

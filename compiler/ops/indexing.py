@@ -115,8 +115,14 @@ gather = declare(
 )
 
 
+ENTRIES = 256
+"""Entries of a line from which on threads of a GPU share what is scattered along it."""
+LINES = 1 << 11
+"""Lines from which on to take all side by side costs less than to put their elements in order."""
+
+
 def _scatter_add_type(
-    base: TensorType, index: TensorType, value: TensorType, dim: int, error: str | None = None
+    base: TensorType, index: TensorType, value: TensorType, dim: int, error: str | None = None, shared: bool = False
 ) -> TensorType:
     same_dtype("scatter_add", (base, value))
     _gather_type(base, index, dim)
@@ -126,7 +132,7 @@ def _scatter_add_type(
 
 
 def _scatter_add_reference(
-    base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int, error: str | None = None
+    base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int, error: str | None = None, shared: bool = False
 ) -> np.ndarray:
     out = base.copy()
     np.add.at(out, _positions(index, dim), value)
@@ -139,11 +145,12 @@ scatter_add = declare(
         "index",
         _scatter_add_type,
         _scatter_add_reference,
-        "base with every value added at its index along dim, in row-major order; out of range is `error`.",
+        "base with every value added at its index along dim, in row-major order; out of range is `error`. `shared`: "
+        "programs of a GPU may share the entries of a place, in an order of their own.",
         derivative=(
-            lambda g, out, base, index, value, dim, error=None: g,
+            lambda g, out, base, index, value, dim, error=None, shared=False: g,
             None,
-            lambda g, out, base, index, value, dim, error=None: g.gather(dim, index),
+            lambda g, out, base, index, value, dim, error=None, shared=False: g.gather(dim, index),
         ),
         scalar="scatter_add",
         traits=frozenset({"checks_index"}),

@@ -10,6 +10,7 @@ from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.compiler.shapes import inverse
 from eagerjit.ops import views
+from eagerjit.ops.host import has_kernels
 from eagerjit.ops.joining import Copies, concatenated, stacked
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
@@ -119,7 +120,19 @@ def _scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         return emit(elementwise.cast, input, dtype=input.dtype)
     if src.shape != index.shape:
         src = src[tuple(slice(0, n) for n in index.shape)]
-    return emit(indexing.scatter_add, input, as_dtype(index, dtypes.int64), src, dim=d)
+    shared = {"shared": True} if _are_shared(input, d, index) else {}
+    return emit(indexing.scatter_add, input, as_dtype(index, dtypes.int64), src, dim=d, **shared)
+
+
+def _are_shared(input: Tensor, d: int, index: Tensor) -> bool:
+    """Whether programs share the entries of a place: sums of floats have another order then, which sizes decide.
+
+    Along the first dimension they may be rows, which not every recording sees.
+    """
+    if d == 0 or not input.dtype.is_floating_point or not has_kernels(input):
+        return False
+    entries = index.shape[d]
+    return bool(entries >= indexing.ENTRIES and index.numel() <= indexing.LINES * entries)
 
 
 scatter_add = Op(

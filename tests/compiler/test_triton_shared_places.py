@@ -13,6 +13,7 @@ from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler import loops
 from eagerjit.compiler.codegen.triton import joined, ordered
 from eagerjit.compiler.lower import routines, scattered
+from eagerjit.compiler.ops import indexing
 from eagerjit.jit import jit
 
 RANDOM = np.random.default_rng(8)
@@ -204,6 +205,41 @@ def test_sums_of_what_were_lines_keep_their_order(small: None, monkeypatch: pyte
             found, texts = launched(lambda x, at, y: x.scatter_add(0, at, y), x, index, y)
             assert found._data.tobytes() == x.scatter_add(0, index, y)._data.tobytes()
             assert are_joined(texts) == (dtype is ej.int32)
+
+
+def test_sums_along_another_dimension_than_the_first_are_shared(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the sizes of each call: one that was recorded on others is another version."""
+    monkeypatch.setattr(indexing, "ENTRIES", 10)
+    monkeypatch.setattr(indexing, "LINES", 4)
+
+    def add(x: Any, at: Any, y: Any) -> Any:
+        return x.scatter_add(1, at, y)
+
+    call = jit(add, fullgraph=True)
+    with gpu_kernels.interpreted() as made:
+        for lines, entries in ((3, 9), (3, 60), (5, 60), (2, 70), (4, 40)):
+            at = ej.tensor(RANDOM.integers(0, 3, (lines, entries)))
+            x, y = ej.ones(lines, 5), ej.tensor(RANDOM.normal(size=(lines, entries))).float()
+            known = sum(len(m.launched) for m in made)
+            found, plain = call(x, at, y), add(x, at, y)
+            launches = [launch for m in made for launch in m.launched][known:]
+            assert found._data.tobytes() == plain._data.tobytes()
+            assert are_joined({launch.source.text for launch in launches}) == (entries > 9 and lines < 5)
+            expected = np.ones((lines, 5))
+            np.add.at(expected, (np.arange(lines)[:, None], at.numpy()), y.double().numpy())
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_gradient_of_gather_is_shared(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "ENTRIES", 10)
+    x, at = ej.tensor(RANDOM.normal(size=(3, 4))), ej.tensor(RANDOM.integers(0, 3, (3, COUNT)))
+
+    def gradient(x: Any, at: Any) -> Any:
+        return ej.func.grad(lambda x: (x.gather(1, at) ** 2).sum())(x)
+
+    found, texts = launched(gradient, x, at)
+    assert are_joined(texts)
+    np.testing.assert_allclose(found.numpy(), gradient(x, at).numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("wrong", [-1, 5, 1 << 40])
