@@ -220,7 +220,7 @@ def chosen_spread(
     if math.prod(b + 1 for b in behind) > MOST_SEEING:
         return None
     rows = [(n + p + s - 1) // s for n, s, p in zip(size, stride, padding, strict=True)]  # of places a stride apart
-    after = [n - w for n, w in zip(rows, values.shape[2:], strict=True)]
+    after = [n - w if n != w else 0 for n, w in zip(rows, values.shape[2:], strict=True)]
     if any(behind) or any(type(n) is not int or n != 0 for n in after):
         border = [0, 0, *behind], [0, 0, *after]
         values, places = surrounded(values, *border), surrounded(places, *border, value=-1)

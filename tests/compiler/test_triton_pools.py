@@ -62,3 +62,18 @@ def test_the_bits_are_those_of_a_scatter(name: str, dtype: str) -> None:
     assert [a._data.tobytes() for a in found] == [a._data.tobytes() for a in expected]
     launched = [launch.source.name for m in made for launch in m.launched]
     assert any("scatter_add" in kernel for kernel in launched) == (name == "seen by many")
+
+
+def test_windows_that_see_every_place_need_no_border() -> None:
+    """For all sizes that they fill: others are a version of their own."""
+
+    @jit(fullgraph=True)
+    def call(x: Any) -> Any:
+        return ej.func.grad(lambda x: (ej.nn.functional.max_pool2d(x, 2) ** 2).sum())(x)
+
+    for sizes, bordered in (((8, 12), False), ((9, 12), True)):
+        with gpu_kernels.interpreted() as made:
+            results = [(n, call(ej.tensor(RANDOM.normal(size=(1, 2, n, n))).float())) for n in sizes]
+        names = [launch.source.name for m in made for launch in m.launched]
+        assert any("replace_block" in name for name in names) == bordered
+        assert all((found != 0).sum().item() == 2 * (n // 2) ** 2 for n, found in results)
