@@ -9,11 +9,12 @@ are best compiled as one text. Loading an object costs about 0.2 ms, and more th
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from eagerjit.runtime import busy, images
@@ -118,21 +119,33 @@ def _data_layout() -> str:
     return str(_target_machine().target_data)
 
 
-def _optimized(llvm_text: str, passes: str) -> Any:
-    """Parses and optimises; raises RuntimeError with LLVM's message where the text is malformed."""
+@contextlib.contextmanager
+def _optimized(llvm_text: str, passes: str) -> Iterator[Any]:
+    """Parses and optimises; raises RuntimeError with LLVM's message where the text is malformed.
+
+    All that LLVM makes is given back at the end, the context last, and not when Python's objects go: who looks at all
+    objects that are young, as a recording in another thread does, may hold them until a collection of garbage, which
+    keeps no order, and a module must not outlive its context.
+    """
     binding = _binding()
-    module = binding.parse_assembly(llvm_text, context=binding.create_context())
-    module.triple = binding.get_default_triple()
-    module.data_layout = _data_layout()
-    builder = binding.create_pass_builder(_target_machine(), binding.create_pipeline_tuning_options(speed_level=2))
+    with contextlib.ExitStack() as made:
+        context = made.enter_context(binding.create_context())
+        module = made.enter_context(binding.parse_assembly(llvm_text, context=context))
+        module.triple = binding.get_default_triple()
+        module.data_layout = _data_layout()
+        options = made.enter_context(binding.create_pipeline_tuning_options(speed_level=2))
+        builder = made.enter_context(binding.create_pass_builder(_target_machine(), options))
+        made.enter_context(_pass_manager(builder, passes)).run(module, builder)
+        yield module
+
+
+def _pass_manager(builder: Any, passes: str) -> Any:
     if passes == "full":
-        builder.getModulePassManager().run(module, builder)
-        return module
-    manager = binding.create_new_module_pass_manager()
+        return builder.getModulePassManager()
+    manager = _binding().create_new_module_pass_manager()
     for name in PASSES[passes]:
         getattr(manager, f"add_{name}_pass")()
-    manager.run(module, builder)
-    return module
+    return manager
 
 
 def compile_text(llvm_text: str, passes: str = "light") -> bytes:
@@ -148,13 +161,14 @@ def compile_aside(llvm_text: str, passes: str) -> bytes:
     """Object code of LLVM text that nobody waits for."""
     with lock:
         machine = _quick_machine() if passes == "quick" else _target_machine()
-        return bytes(machine.emit_object(_optimized(llvm_text, passes)))
+        with _optimized(llvm_text, passes) as module:
+            return bytes(machine.emit_object(module))
 
 
 def assembly(llvm_text: str, passes: str = "light") -> str:
     """The assembly that `compile_text` would encode."""
-    with lock:
-        return str(_target_machine().emit_assembly(_optimized(llvm_text, passes)))
+    with lock, _optimized(llvm_text, passes) as module:
+        return str(_target_machine().emit_assembly(module))
 
 
 _AT_A_LINKER = 256

@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,26 @@ def linker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_compiled_function_runs() -> None:
     loaded = cpu.load_object(cpu.compile_text(ADD_ONE))
     assert cpu.callable_at(loaded.address("add_one"), ctypes.c_int64, ctypes.c_int64)(41) == 42
+
+
+@pytest.mark.parametrize("compiled", [cpu.compile_text, cpu.assembly])
+@pytest.mark.parametrize("passes", ["quick", "light", "full"])
+def test_what_llvm_has_made_is_given_back_though_somebody_holds_it(
+    compiled: Callable[..., object], passes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binding, held = cpu._binding(), []
+
+    def holding(function: Callable[..., object]) -> Callable[..., object]:
+        def made(*args: object, **kwargs: object) -> object:
+            held.append(function(*args, **kwargs))
+            return held[-1]
+
+        return made
+
+    for name in ("create_context", "parse_assembly", "create_pass_builder", "create_new_module_pass_manager"):
+        monkeypatch.setattr(binding, name, holding(getattr(binding, name)))
+    compiled(ADD_ONE, passes)
+    assert held and all(one.closed for one in held)
 
 
 @pytest.mark.parametrize("passes", ["none", "light", "inline", "full"])
