@@ -2,7 +2,8 @@
 
 Where the arguments are the same in every call, what the function keeps is an object from outside, known by where it is
 kept. Where sizes are among them, the function behind is recorded as any other: every call compares what is kept for its
-sizes with that. A function for which neither will do is asked by every call, as the world is.
+sizes with that. A function for which neither will do is asked by every call, as the world is; where nothing can be
+asked any more, what it keeps for the sizes of this call is known by its place, in a version of its own.
 """
 
 from __future__ import annotations
@@ -78,7 +79,11 @@ class Memoized:
             called, in_place = cache.called, state.tracer is journal.tracer
             if not left and in_place and type(called) is FunctionType and not is_internal(called.__code__):
                 return lambda *_, **__: self._recorded(cache, args, kwargs, source)
-            if not is_plain(with_numbers(values, journal.tracer.assumptions.hints)):
+            asks_too_late = journal.world.has_changed_something
+            if (
+                not is_plain(with_numbers(values, journal.tracer.assumptions.hints))
+                or (asks_too_late() and self._keeps_a_tensor(cache, args, kwargs, source))
+            ):  # fmt: skip
                 return lambda *_, **__: self._kept_for_sizes(cache, args, kwargs, source)
         return lambda *_, **__: journal.world.ask(function, "__call__", *args, **kwargs)
 
@@ -92,6 +97,14 @@ class Memoized:
         itself = kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
         known = id(value) not in self.journal.paths and not self.journal.is_fresh(value)
         return itself and not isinstance(value, _STAND_INS) and known
+
+    def _keeps_a_tensor(self, cache: Cache, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> bool:
+        """Whether what it keeps for the sizes of this call is nothing but itself. NotYet where it keeps nothing."""
+        args, kwargs = with_numbers((args, kwargs), self.journal.tracer.assumptions.hints)
+        kept = cache.result(cache.key(args, kwargs))
+        if kept is ABSENT:
+            raise self._first_time(cache, args, source)
+        return isinstance(kept, Tensor)
 
     def ask_instead(self, function: Any, source: str) -> TraceBreak:
         """Record again, and have every call ask the function."""
@@ -134,8 +147,7 @@ class Memoized:
         journal = self.journal
         changes = any(not journal.is_fresh(operation.target) for operation in journal.operations)
         if changes or journal.inputs or journal.tracer.written:
-            raise NotYet(f"it calls {cache.function.__name__}{args} for the first time, after it has changed something",
-                         source)  # fmt: skip
+            raise self._first_time(cache, args, source)
         tracer, observation = set_tracer(None), pause_observation()
         try:
             return journal.made_outside(functools.partial(cache.function, *args, **kwargs))
@@ -144,6 +156,10 @@ class Memoized:
         finally:
             set_tracer(tracer)
             resume_observation(observation)
+
+    def _first_time(self, cache: Cache, args: tuple[Any, ...], source: str) -> NotYet:
+        title = f"{cache.function.__name__}{args}"
+        return NotYet(f"it calls {title} for the first time, after it has changed something", source)
 
     def _kept_for_sizes(self, cache: Cache, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> Any:
         """What it keeps for the sizes of this call, to which the recording is tied then."""

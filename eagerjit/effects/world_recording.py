@@ -88,7 +88,7 @@ class World(Listener):
             raise TraceBreak(f"it calls {title} after NumPy has computed", source)
         if isinstance(owner, Iterator) and not is_harmless(owner, bool(tracer.written)):
             raise TraceBreak("it reads an iterator that may do more than give items", source)
-        if name == "__call__" and not is_clock(owner) and (self.journal.operations or tracer.written):
+        if name == "__call__" and not is_clock(owner) and self.has_changed_something():
             raise TraceBreak(f"it calls {title} after it has changed something", source)
         self._watch(owner, name)
         inquiry, given = self._inquiry(owner, name, (args, kwargs), source)
@@ -104,6 +104,10 @@ class World(Listener):
         if said.error is not None and not is_end(said.error):
             TraceBreak(f"{title} raises {type(said.error).__name__}", source)
         return self._input(inquiry, said.given(), source)
+
+    def has_changed_something(self) -> bool:
+        """Whether code of the user's would see the world as it was before the call, if it was asked now."""
+        return bool(self.journal.operations or self.tracer.written)
 
     def _watch(self, owner: Any, name: str) -> None:
         """Guard that a module still has the function under its name."""

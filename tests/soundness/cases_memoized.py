@@ -100,6 +100,48 @@ def a_size_is_the_argument(jit):
 
 
 @case
+def a_mask_for_a_size_is_kept_after_something_has_changed(jit):
+    made, settings = [], {"rate": 0.0}
+
+    @functools.lru_cache(maxsize=4)
+    def window_mask(size, width):
+        made.append(size)
+        places = torch.arange(size)
+        return (places[:, None] - places).abs() < width
+
+    def step(x, rate):
+        settings["rate"] = rate
+        return x.masked_fill(window_mask(x.shape[0], 2), settings["rate"])
+
+    step = jit(step)
+    for size in (3, 4, 3, 4, 3, 5, 5, 4, 3):
+        yield step(ones(size, size), size / 2), dict(settings), list(made), window_mask.cache_info()
+    window_mask(4, 2).fill_(False)
+    yield step(ones(4, 4), 1.0)
+
+
+@case(outcome=FELL_BACK)
+def a_mask_for_a_size_is_forgotten_and_made_again_after_something_has_changed(jit):
+    made, settings = [], {"rate": 0.0}
+
+    @functools.lru_cache(maxsize=2)
+    def window_mask(size):
+        made.append(size)
+        return torch.arange(size) < 2
+
+    def step(x, rate):
+        settings["rate"] = rate
+        return x.masked_fill(window_mask(x.shape[0]), settings["rate"])
+
+    step = jit(step)
+    for size in (3, 4, 3, 4, 5, 3, 4, 5, 3):
+        yield step(ones(size), size / 2), list(made), window_mask.cache_info()
+    window_mask.cache_clear()
+    for size in (4, 4, 3):
+        yield step(ones(size), 2.0), list(made), window_mask.cache_info()
+
+
+@case
 def a_context_variable_is_read(jit):
     scale = contextvars.ContextVar("scale", default=2.0)
     f = jit(lambda x: x * scale.get())
