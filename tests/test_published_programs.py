@@ -26,7 +26,7 @@ def test_losses_agree(tmp_path: Path) -> None:
     theirs = losses(str(PROGRAMS), "save", str(tmp_path))
     ours = losses("-m", "eagerjit", "run", str(PROGRAMS), "load", str(tmp_path))
     compiled = losses("-m", "eagerjit", "run", str(PROGRAMS), "compiled", str(tmp_path))
-    assert len(theirs) == 22 and list(ours) == list(theirs)
+    assert len(theirs) == 24 and list(ours) == list(theirs)
     for name, expected in theirs.items():
         assert len(expected) == 5
         assert ours[name] == pytest.approx(expected, rel=1e-4), name

@@ -24,6 +24,7 @@ from extensions import exported_teacher, numpy_extension
 from inputs import fx, ints
 from language_models import adapted_decoder
 from robust_training import parametrized, quantized_student, sharpness_aware
+from sequences import crf_tagger, windowed_decoder
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.optim.lr_scheduler import CosineAnnealingWarmRestarts, OneCycleLR
 from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_multi_avg_fn
@@ -664,6 +665,7 @@ def wgangp():
 PROGRAMS = [dcgan, unet, ddpm, seq2seq, dqn, gcn, moe, lora, swa, resume, wgangp]
 PROGRAMS += [char_rnn, quantile_ensemble, vqvae, adapted_decoder, glow, neural_ode]
 PROGRAMS += [quantized_student, parametrized, sharpness_aware, numpy_extension, exported_teacher]
+PROGRAMS += [windowed_decoder, crf_tagger]
 
 
 def main(mode, folder):
