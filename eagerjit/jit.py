@@ -308,8 +308,9 @@ class JitFunction(Function):
                 reason = recompile(self.__wrapped__, self.variants, variant)
                 note_recompile(self.info, reason, self, self.options)
             self._publish_variant(variant)
-            self.withdraw([v.executable for v in self.variants if self._opening.serves_instead(v)])
-            self.variants = [v for v in self.variants if not self._opening.serves_instead(v)]
+            gone = self._opening.replaced(self.variants, variant)
+            self.withdraw([v.executable for v in gone])
+            self.variants = [v for v in self.variants if not any(v is old for old in gone)]
         return variant
 
     def _publish_variant(self, variant: Variant) -> None:

@@ -45,9 +45,11 @@ class Opening:
         pairs = ([(a, b) for a, b in zip(one, key, strict=True) if a != b] for one in alike)
         return sum(1 for found in pairs if found and all(type(a) is type(b) is str for a, b in found)) > 1
 
-    def serves_instead(self, variant: Variant) -> bool:
-        """Whether a version knows an object by identity, and keeps it, whose class is taken apart now."""
-        return any(_is_object(part) and self.ways.get(part[0]) for part in variant.key)
+    def replaced(self, known: Sequence[Variant], new: Variant) -> list[Variant]:
+        """The versions that keep an object which they only read, where a new one serves all objects of its class."""
+        if any(map(_is_object, new.key)):
+            return []
+        return [v for v in known if not v.commit and any(_is_object(part) and self.ways.get(part[0]) for part in v.key)]
 
     def close(self, problem: TraceBreak) -> bool:
         """Take fewer classes apart, since a recording has ended so; whether there are fewer."""
