@@ -40,6 +40,19 @@ def blocks_of(components: Sequence[Tensor]) -> Any:
     return made(Blocks(tuple(tuple(map(int, part.shape)) for part in components)), values)
 
 
+def each(function: Any, *tensors: Any) -> Any:
+    """A function of the components, one after the other: its results have the sizes of the first tensor's rows."""
+    first = tensors[0]
+    if not all(isinstance(one, NestedTensor) and len(one.unbind()) == len(first.unbind()) for one in tensors):
+        raise RuntimeError("nested tensors of as many components are needed together")
+    parts = [function(*several) for several in zip(*map(unbind, tensors), strict=True)]
+    if not first._is_jagged:
+        return blocks_of(parts)
+    if first._places_.dim != 1 or first._places_.rows.lengths is not None:
+        return jagged_of(parts, 1)
+    return first.with_values(cat.call(parts, 0))
+
+
 def tables(tensor: NestedTensor) -> tuple[Tensor, Tensor, Tensor]:
     """Sizes, strides and first places of the components of layout `strided`, a row for each."""
     shapes = tensor._places_.shapes

@@ -283,6 +283,8 @@ class MultiheadAttention(Module):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        if query.is_nested or key.is_nested or value.is_nested:
+            return self._of_nested((query, key, value), key_padding_mask, need_weights, attn_mask, is_causal), None
         turned = self.batch_first and query.ndim == 3
         if turned:
             same = query is key, key is value
@@ -296,3 +298,21 @@ class MultiheadAttention(Module):
             self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
         return out.transpose(0, 1) if turned else out, weights
+
+    def _of_nested(
+        self, tensors: Any, key_padding_mask: Tensor | None, need_weights: bool, attn_mask: Tensor | None,
+        is_causal: bool,
+    ) -> Any:  # fmt: skip
+        """Attention within each component of nested tensors (components, ragged, features)."""
+        from eagerjit.nested.components import each
+
+        if not self.batch_first or need_weights or key_padding_mask is not None:
+            raise AssertionError(
+                "MultiheadAttention of nested tensors needs batch_first=True and need_weights=False, and has no "
+                "key_padding_mask: what is padding is not in them"
+            )
+
+        def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            return self.forward(query, key, value, None, False, attn_mask, is_causal=is_causal)[0]
+
+        return each(attend, *tensors)

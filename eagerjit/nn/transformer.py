@@ -7,13 +7,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.amp.autocast import is_autocast_enabled
+from eagerjit.autograd.modes import is_grad_enabled
 from eagerjit.nn import functional as F
 from eagerjit.nn import init
+from eagerjit.nn.activations import GELU, ReLU
 from eagerjit.nn.containers import ModuleList
 from eagerjit.nn.dropouts import Dropout
 from eagerjit.nn.layers import LayerNorm, Linear
 from eagerjit.nn.module import Module
 from eagerjit.nn.multihead import MultiheadAttention, float_mask
+from eagerjit.state import state
 from eagerjit.tensors.creation import full
 from eagerjit.tensors.tensor import Tensor
 
@@ -126,8 +130,23 @@ class TransformerDecoderLayer(_Layer):
         return self._block(self._block(self._block(tgt, 1, attend), 2, look), 3, self._feedforward)
 
 
+def _leaves_out(layer: Any) -> bool:
+    """Whether PyTorch computes such layers without what is padding, where no gradients are recorded."""
+    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first or layer.norm1.eps != layer.norm2.eps:
+        return False
+    attention = layer.self_attn
+    fits = attention.batch_first and attention._qkv_same_embed_dim and attention.in_proj_bias is not None
+    known = layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU))
+    return fits and known and attention.num_heads % 2 == 0
+
+
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other."""
+    """Copies of an encoder layer, one after the other.
+
+    At inference (`eval()` and no gradients) results are zero where `src_key_padding_mask` says that the input is
+    padding, if that is at the ends and there is no other mask, as in PyTorch; `enable_nested_tensor=False` computes
+    them all.
+    """
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
@@ -137,6 +156,7 @@ class TransformerEncoder(Module):
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        self.use_nested_tensor = enable_nested_tensor and _leaves_out(encoder_layer)
 
     def forward(
         self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
@@ -147,7 +167,20 @@ class TransformerEncoder(Module):
         out = src
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=bool(is_causal), src_key_padding_mask=padding)
+        if mask is None and padding is not None and self._leaves_out_padding(src, padding):
+            out = out.masked_fill((padding != 0).unsqueeze(2), 0.0)
         return out if self.norm is None else self.norm(out)
+
+    def _leaves_out_padding(self, src: Tensor, padding: Tensor) -> bool:
+        """Whether results are zero where there is padding, at the ends: at inference, not in exported models."""
+        if not self.use_nested_tensor or self.layers[0].training or src.ndim != 3 or state.exporting:
+            return False
+        if is_autocast_enabled(src.device.type):
+            return False
+        if is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
+            return False
+        there = padding == 0
+        return not self.mask_check or not bool((there[:, 1:] > there[:, :-1]).any())
 
 
 class TransformerDecoder(Module):

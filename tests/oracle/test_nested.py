@@ -445,6 +445,80 @@ def test_what_pytorch_has_not_got() -> None:
         range(x.size(1))
 
 
+def encoder(t: Any, **options: Any) -> Any:
+    """Two encoder layers with given parameters."""
+    made = t.nn.TransformerEncoder(
+        t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, **options), 2, t.nn.LayerNorm(8)
+    )
+    rng = np.random.default_rng(0)
+    with t.no_grad():
+        for p in made.parameters():
+            p.copy_(t.tensor(rng.normal(size=tuple(p.shape)) * 0.3))
+    return made.eval()
+
+
+MASKS = {"at the end": [[0] * 5, [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], "before": [[0] * 5, [1, 0, 0, 0, 0], [0] * 5],
+         "of all": [[0, 0, 0, 0, 1]] * 3}  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("options", [{}, {"norm_first": True}, {"activation": "gelu"}, {"bias": False}], ids=str)
+def test_padding_of_encoders(mask: str, options: dict[str, Any]) -> None:
+    """At inference results are zero where there is padding, and what the last norm makes of zeros."""
+    def compute(t: Any) -> Any:
+        x = t.tensor(np.random.default_rng(1).normal(size=(3, 5, 8))).float()
+        padding, model, found = t.tensor(MASKS[mask]).bool(), encoder(t, **options), []
+        with t.no_grad():
+            found.append(model(x, src_key_padding_mask=padding))
+            found.append(model(x, mask=t.zeros(5, 5), src_key_padding_mask=padding))
+            model.norm = None
+            found.append(model(x, src_key_padding_mask=padding))
+            found.append(model.layers[0](x, src_key_padding_mask=padding))
+        found.append(model(x, src_key_padding_mask=padding).detach())
+        with t.no_grad():
+            return *found, model.train()(x * 0, src_key_padding_mask=padding).shape
+
+    agree(compute)
+
+
+def test_compiled_encoders_tell_masks_apart() -> None:
+    model, x = encoder(eagerjit), eagerjit.randn(3, 5, 8)
+    compiled = eagerjit.jit(lambda x, mask: model(x, src_key_padding_mask=mask))
+    with eagerjit.no_grad():
+        for mask in (*MASKS.values(), *MASKS.values()):
+            mask = eagerjit.tensor(mask).bool()
+            assert eagerjit.equal(compiled(x, mask), model(x, src_key_padding_mask=mask))
+    assert compiled.cache_info().compiles == 2 and not compiled.cache_info().eager_calls
+
+
+def test_exported_encoders_compute_what_is_padding() -> None:
+    model, x, mask = encoder(eagerjit), eagerjit.randn(3, 5, 8), eagerjit.tensor(MASKS["at the end"]).bool()
+    with eagerjit.no_grad():
+        exported = eagerjit.export.export(model, (x,), {"src_key_padding_mask": mask}).module()
+        found, expected = exported(x, src_key_padding_mask=mask), model(x, src_key_padding_mask=mask)
+    assert eagerjit.equal(found[~mask], expected[~mask]) and not eagerjit.equal(found[mask], expected[mask])
+
+
+@pytest.mark.parametrize("layout", ["jagged", "strided"])
+def test_attention_layers(layout: str) -> None:
+    """Nested tensors go through attention and encoders component by component."""
+    model, x = encoder(eagerjit), nested(eagerjit, layout, True, rest=(8,))
+    found = model(x)
+    expected = [model(part.unsqueeze(0))[0] for part in components(eagerjit, rest=(8,))]
+    assert all(eagerjit.allclose(one, other, atol=1e-5) for one, other in zip(found, expected, strict=True))
+    sum(part.sum() for part in found).backward()
+    assert x.grad.is_nested
+    with pytest.raises(AssertionError, match="MultiheadAttention of nested tensors"):
+        model.layers[0].self_attn(x, x, x)
+    if layout == "strided":
+
+        def compute(t: Any) -> Any:
+            with t.no_grad():
+                return encoder(t).layers[0](nested(t, "strided", rest=(8,)))
+
+        agree(compute)
+
+
 def test_written_in_place() -> None:
     def compute(t: Any) -> Any:
         x = nested(t)
