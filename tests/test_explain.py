@@ -262,10 +262,11 @@ def test_reasons_name_the_random_state() -> None:
 
 def test_reasons_name_an_object_that_is_another_one() -> None:
     class Batch:
-        __slots__ = ("x",)
-
         def __init__(self, x: Any) -> None:
             self.x = x
+
+        def __del__(self) -> None:
+            del self.x
 
     total = jit(lambda scale, batch: batch.x.sum() * scale)
     for x in (torch.ones(2), torch.ones(2) + 1.0):
