@@ -72,19 +72,17 @@ def transform(
 ) -> np.ndarray:
     """The first `count` numbers of the transforms of length n along an axis, times a factor; `real` parts alone.
 
-    x is contiguous and has elements. Real input is what it is; of complex input that ends before n the rest are
-    conjugates of its first ones if `real`.
+    x is contiguous and has elements, n along the axis if they are real. If `real`, it is half a spectrum, or less.
     """
     single = x.dtype in (np.float32, np.complex64)
     kind = np.float32 if single else np.float64
     shape = list(x.shape)
     shape[axis] = count
     out = memory.empty(shape, np.dtype(kind if real else np.result_type(kind, np.complex64)))
-    halved = real and x.dtype.kind == "c"
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    given = min(x.shape[axis], n // 2 + 1 if halved else n)
+    given = min(x.shape[axis], n // 2 + 1 if real else n)
     if inner == 1 and outer < HALF // kind(0).itemsize and n >= LONG:
-        if halved and given == n // 2 + 1:
+        if real and given == n // 2 + 1:
             return _long(_whole_spectrum(x.reshape(outer, -1), n), out, outer, n, forward, scale, single)
         if given == n:
             return _long(x, out, outer, n, forward, scale, single)
@@ -95,8 +93,11 @@ def transform(
         steps, lines, groups = [(m * inner, inner, 1) for m in lengths], outer, inner
     source = Side(x, REAL if x.dtype.kind == "f" else COMPLEX, given, *steps[0])
     to = Side(out, REAL if real else COMPLEX, count, *steps[1])
-    paired = halved or (source.kind == REAL and to.kind == COMPLEX)
-    _run(n, lines, groups, forward, scale, single, source, to, paired=paired)
+    if n % 2 or source.kind == to.kind:
+        _run(n, lines, groups, forward, scale, single, source, to)
+    else:
+        halves = _halves(n, single, real, forward)
+        _run(n // 2, lines, groups, forward, 2 * scale if real else scale, single, source, to, halves=halves)
     return out
 
 
@@ -121,7 +122,7 @@ def _long(
     _run(a, b, groups, forward, 1.0, single, source, Side(between, COMPLEX, a, 1, b, n))
     sides = Side(between, COMPLEX, b, b, 1, n), Side(whole, COMPLEX, b, 1, a, n)
     _run(b, a, groups, forward, scale, single, *sides, _between(a, b, single))
-    found = whole[:, : out.shape[-1]].reshape(out.shape)
+    found = whole[:, : out.size // groups].reshape(out.shape)
     out[...] = found.real if out.dtype.kind == "f" else found
     return out
 
@@ -136,7 +137,7 @@ def _run(
     source: Side,
     to: Side,
     turn: np.ndarray | None = None,
-    paired: bool = False,
+    halves: np.ndarray | None = None,
 ) -> None:
     """Every line of every group, natively; MemoryError where there is no memory to do it in."""
     table = _stages(n, single)
@@ -146,7 +147,8 @@ def _run(
         turning = turn.ctypes.data, turn[1].ctypes.data, turn.strides[1]
     job = (ctypes.c_int64 * (layout.JOB_BYTES // 8))(
         *(n, lines, groups, factor.itemsize, 0 if forward else HALF, len(table.words), table.words.ctypes.data),
-        *(0 if scale == 1.0 else factor.ctypes.data, *turning, n * lines * groups * n.bit_length(), paired),
+        *(0 if scale == 1.0 else factor.ctypes.data, *turning, n * lines * groups * n.bit_length()),
+        0 if halves is None else halves.ctypes.data,
         *source.words(),
         *to.words(),
     )
@@ -205,6 +207,35 @@ def _side_by_side(roots: np.ndarray) -> np.ndarray:
     """Real and imaginary parts of a row for each group of butterflies, as many groups beside each other as lanes."""
     parts = np.stack([roots.real, roots.imag], -1)
     return np.ascontiguousarray(parts.reshape(-1, HALF // parts.itemsize, *parts.shape[1:]).transpose(0, 2, 3, 1))
+
+
+def _halves(n: int, single: bool, to_real: bool, forward: bool) -> np.ndarray:
+    make = _short_halves if n <= fourier_calls.LONGEST else _long_halves
+    return make(n, single, to_real, forward)
+
+
+@functools.cache
+def _short_halves(n: int, single: bool, to_real: bool, forward: bool) -> np.ndarray:
+    """Kept for good, where native code finds them."""
+    factors = _made_halves(n, single, to_real, forward)
+    place = routine("fourier").address("fourier_halves") + 8 * (4 * (2 * n + (not single)) + 2 * to_real + forward)
+    ctypes.c_int64.from_address(place).value = factors.ctypes.data
+    return factors
+
+
+@functools.lru_cache(maxsize=64)
+def _long_halves(n: int, single: bool, to_real: bool, forward: bool) -> np.ndarray:
+    return _made_halves(n, single, to_real, forward)
+
+
+def _made_halves(n: int, single: bool, to_real: bool, forward: bool) -> np.ndarray:
+    """-+(i / 2) exp(-+2 pi i k / n) for every k below n / 2 and to be made real or not, real and imaginary parts of as
+    many beside each other as a vector has lanes."""
+    lanes = HALF // (4 if single else 8)
+    place = np.arange((n // 2 + lanes - 1) // lanes * lanes)
+    factors = (0.5j if to_real else -0.5j) * np.exp(place * ((-2j if forward else 2j) * math.pi / n))
+    parts = factors.view(np.float64).astype(np.float32 if single else np.float64)
+    return np.ascontiguousarray(parts.reshape(-1, lanes, 2).transpose(0, 2, 1))
 
 
 @functools.lru_cache(maxsize=4)

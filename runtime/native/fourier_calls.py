@@ -17,13 +17,13 @@ from eagerjit.runtime.native.fourier_job import (
     FROM,
     GROUP,
     GROUPS,
+    HALVES,
     ITEM,
     JOB_BYTES,
     LENGTH,
     LINE,
     LINES,
     MEMORY,
-    PAIRED,
     REAL,
     SCALE,
     STAGES,
@@ -59,6 +59,9 @@ LONGEST = 2047
 
 fourier_lengths = global_bytes(16 * (LONGEST + 1) * 2)
 """By length and precision how many stages there are and where their table is; 0 before Python has made it."""
+
+fourier_halves = global_bytes(8 * (LONGEST + 1) * 8)
+"""By length, precision, whether lines are made real and direction where factors for halves are (`HALVES`), or 0."""
 
 FULL, HALF_OF_REAL, WHOLE = range(3)
 
@@ -153,9 +156,16 @@ def _along(
     """One dimension's transforms; 0 where that is Python's."""
     if length < 1 or length > LONGEST:
         return 0
-    stages = fourier_lengths + 16 * (2 * length + double)
-    if load_i64(stages, 8) == 0:
+    to_real = i64(load_i64(job, TO + SIDE_KIND) == REAL)
+    halved = i64(to_real != (load_i64(job, FROM + SIDE_KIND) == REAL) and length % 2 == 0)
+    n = length >> halved
+    stages = fourier_lengths + 16 * (2 * n + double)
+    forward = i64(load_i64(job, SWAP) == 0)
+    halves = load_i64(fourier_halves, 8 * (4 * (2 * length + double) + 2 * to_real + forward)) if halved else 0
+    if load_i64(stages, 8) == 0 or (halved and halves == 0):
         return 0
+    if halved and to_real:
+        scale = scale * 2.0
     factor = buffer(8)
     if double:
         store_f64(factor, 0, scale)
@@ -169,18 +179,16 @@ def _along(
         if d > axis:
             inner = inner * load_i64(shape, 8 * d)
     before = load_i64(shape, 8 * axis)
-    halved = load_i64(job, FROM + SIDE_KIND) != REAL and load_i64(job, TO + SIDE_KIND) == REAL
-    wanted = length // 2 + 1 if halved else length
-    store_i64(job, LENGTH, length)
+    wanted = length // 2 + 1 if to_real else length
+    store_i64(job, LENGTH, n)
+    store_i64(job, HALVES, halves)
     side_by_side = inner >= outer or inner >= (4 if double else 8)  # neighbours fill vectors
     store_i64(job, LINES, inner if side_by_side else outer)
     store_i64(job, GROUPS, outer if side_by_side else inner)
     store_i64(job, STAGES, load_i64(stages))
     store_i64(job, TABLE, load_i64(stages, 8))
     store_i64(job, SCALE, 0 if scale == 1.0 else i64(factor))
-    store_i64(job, JOB_WORK, length * inner * outer * (64 - leading_zeros(length)))
-    signals = load_i64(job, FROM + SIDE_KIND) == REAL and load_i64(job, TO + SIDE_KIND) != REAL
-    store_i64(job, PAIRED, halved or signals)
+    store_i64(job, JOB_WORK, n * inner * outer * (64 - leading_zeros(n)))
     _steps(job + FROM, before if before < wanted else wanted, before, inner, side_by_side)
     _steps(job + TO, kept, kept, inner, side_by_side)
     return fourier(job) == 0

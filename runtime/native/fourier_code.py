@@ -43,8 +43,18 @@ class Pairs(Vectors):
         even, odd = (list(range(part, 2 * self.lanes, 2)) for part in (0, 1))
         return self.shuffled(low, high, even), self.shuffled(low, high, odd)
 
+    def put(self, a: Pair, to: str) -> None:
+        """By turns."""
+        for part in (0, 1):
+            half = range(part * self.lanes // 2, (part + 1) * self.lanes // 2)
+            order = [lane + which * self.lanes for lane in half for which in (0, 1)]
+            self.store(self.shuffled(*a, order), self.place(to, part * HALF))
+
     def negative(self, a: str) -> str:
         return self.code.emit("vector", f"fneg {self.type} {a}").text
+
+    def conjugate(self, a: Pair) -> Pair:
+        return a[0], self.negative(a[1])
 
     def add(self, a: Pair, b: Pair) -> Pair:
         return self.of("fadd", a[0], b[0]), self.of("fadd", a[1], b[1])
@@ -191,48 +201,37 @@ def take_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
 def put_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     """The opposite."""
     v, (to, source) = on_elements(code, node)
-    reals, imaginary = v.load(source), v.load(v.place(source, HALF))
-    for part in (0, 1):
-        lanes = range(part * v.lanes // 2, (part + 1) * v.lanes // 2)
-        order = ", ".join(f"i32 {lane}, i32 {v.lanes + lane}" for lane in lanes)
-        text = f"shufflevector {v.type} {reals}, {v.type} {imaginary}, <{v.lanes} x i32> <{order}>"
-        v.store(code.emit("vector", text).text, v.place(to, part * HALF))
+    v.put(v.pair(source), to)
     return Value("void", "")
 
 
-def separate_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """Of a + i b, spectra of real signals, numbers k and n - k become number k of a and of b."""
-    v, (first, second, low, high) = on_elements(code, node, 4)
-    separated(v, v.pair(low), v.pair(high), first, second)
+def combine_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Elements k and n - k of half a line from those of its half's transform, or the opposite, as the factor has it."""
+    v, (low_to, high_to, low, high, factor) = on_elements(code, node, 5)
+    factors = v.number(factor), v.number(v.place(factor, HALF))
+    mean, rest = combined(v, v.pair(low), v.pair(high), factors)
+    store_pair(v, v.add(mean, rest), low_to)
+    store_pair(v, v.conjugate(v.subtract(mean, rest)), high_to)
     return Value("void", "")
 
 
-def separated(v: Pairs, x: Pair, y: Pair, first: str, second: str) -> None:
-    """Stores numbers k of a and of b; x and y are numbers k and n - k of a + i b."""
+def combined(v: Pairs, a: Pair, b: Pair, factor: Pair) -> tuple[Pair, Pair]:
+    """The mean of a and b's conjugate, and their difference times a factor."""
     half = v.constant(0.5)
-    found = (
-        (v.of("fadd", x[0], y[0]), first, 0),
-        (v.of("fsub", x[1], y[1]), first, HALF),
-        (v.of("fadd", x[1], y[1]), second, 0),
-        (v.of("fsub", y[0], x[0]), second, HALF),
-    )
-    for value, place, part in found:
-        v.store(v.of("fmul", value, half), v.place(place, part))
+    mean = v.of("fmul", v.of("fadd", a[0], b[0]), half), v.of("fmul", v.of("fsub", a[1], b[1]), half)
+    return mean, v.times((v.of("fsub", a[0], b[0]), v.of("fadd", a[1], b[1])), factor)
+
+
+def mirror_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """The conjugates of an element."""
+    v, (to, source) = on_elements(code, node)
+    store_pair(v, v.conjugate(v.pair(source)), to)
+    return Value("void", "")
 
 
 def store_pair(v: Pairs, value: Pair, element: str) -> None:
     v.store(value[0], element)
     v.store(value[1], v.place(element, HALF))
-
-
-def join_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """The opposite: number k of a and of b, spectra of real signals, become numbers k and n - k of a + i b."""
-    v, (low, high, first, second) = on_elements(code, node, 4)
-    a, b = ((v.load(place), v.load(v.place(place, HALF))) for place in (first, second))
-    for place, (x, y) in ((high, v.minus_i((a[0], v.negative(a[1])), (v.negative(b[0]), b[1]))), (low, v.plus_i(a, b))):
-        v.store(x, place)
-        v.store(y, v.place(place, HALF))
-    return Value("void", "")
 
 
 def scale_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:

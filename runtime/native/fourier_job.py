@@ -14,10 +14,12 @@ from eagerjit.runtime.native.language import (
     scale_pairs,
     store_f32,
     store_f64,
+    transpose_tile,
+    transpose_wide,
 )
 
 # Words of a job, offsets in bytes.
-LENGTH = 0  # of a transform
+LENGTH = 0  # of a transform of complex numbers
 LINES = 8  # of a group
 GROUPS = 16
 ITEM = 24  # bytes of a real number
@@ -29,7 +31,7 @@ TURN = 64  # the address of a factor for each number of each line of a group, or
 TURN_IMAGINARY = 72  # and their imaginary parts
 TURN_ROW = 80  # bytes from the factors of a line's number to those of its next one
 WORK = 88  # about how many scalar operations
-PAIRED = 96  # whether lines are real signals, twice as many at a time; to be made real, their spectra are halves
+HALVES = 96  # of real lines of 2 * LENGTH numbers the address of an element's factor for each of LENGTH, or 0
 FROM = 104
 TO = 152
 JOB_BYTES = 200
@@ -58,7 +60,7 @@ FULL = 2 * HALF
 
 
 def lanes_of(job: ptr) -> i64:
-    return HALF // load_i64(job, ITEM)
+    return HALF // 4 if load_i64(job, ITEM) == 4 else HALF // 8
 
 
 def place_of(side: ptr, item: i64, group: i64, line: i64) -> ptr:
@@ -85,6 +87,14 @@ def scale_elements(elements: ptr, count: i64, job: ptr) -> None:
             scale_pairs(0, elements + i * FULL, load_ptr(job, SCALE))
         else:
             scale_pairs(1, elements + i * FULL, load_ptr(job, SCALE))
+
+
+def turn_tile(to: ptr, to_row: i64, source: ptr, source_row: i64, item: i64) -> None:
+    """The transpose of as many rows as a vector has lanes, each a vector; rows are so many real numbers apart."""
+    if item == 4:
+        transpose_tile(8, to, to_row, source, source_row)
+    else:
+        transpose_wide(to, to_row, source, source_row)
 
 
 def copy_number(to: ptr, source: ptr, item: i64) -> None:

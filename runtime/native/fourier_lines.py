@@ -1,4 +1,4 @@
-"""Fourier transforms of lines whose numbers are neighbours, one at a time, or two real ones as one of complex numbers.
+"""Fourier transforms of lines whose numbers are neighbours, one at a time.
 
 A line is a cache's worth where as many lines as a vector has lanes are not, and its numbers need not be turned around.
 """
@@ -13,11 +13,10 @@ from eagerjit.runtime.native.fourier_job import (
     ELEMENT,
     FROM,
     FULL,
+    HALVES,
     ITEM,
     KIND,
     LENGTH,
-    LINES,
-    PAIRED,
     REAL,
     RUN,
     STAGE_BYTES,
@@ -34,18 +33,20 @@ from eagerjit.runtime.native.fourier_job import (
 )
 from eagerjit.runtime.native.language import (
     copy_bytes,
+    f32,
     fourier_start,
     i64,
-    join_conjugates,
     join_numbers,
+    load_f32,
+    load_f64,
     load_i64,
     load_ptr,
+    mirror_numbers,
     ptr,
     put_pairs,
-    separate_numbers,
+    split_numbers,
     store_f32,
     store_f64,
-    take_pairs,
 )
 
 
@@ -57,38 +58,30 @@ def takes_lines(job: ptr) -> i64:
     if load_i64(job + FROM, ELEMENT) != 1 or load_i64(job + TO, ELEMENT) != 1:
         return 0
     n = load_i64(job, LENGTH)
-    real = load_i64(job + FROM, KIND) == REAL or load_i64(job + TO, KIND) == REAL
-    if real != load_i64(job, PAIRED):
-        return 0
     given = load_i64(job + FROM, COUNT)
-    return i64(given == (n // 2 + 1 if load_i64(job + TO, KIND) == REAL else n))
-
-
-def line_tasks(job: ptr) -> i64:
-    """The lines, or pairs of them."""
-    paired = load_i64(job, PAIRED)
-    return (load_i64(job, LINES) + paired) >> paired
+    if load_i64(job + FROM, KIND) == REAL:
+        return i64(load_i64(job, HALVES) != 0 and given == 2 * n)
+    if load_i64(job + TO, KIND) == REAL:
+        return i64(load_i64(job, HALVES) != 0 and given == n + 1)
+    return i64(given == n)
 
 
 def line_scratch(job: ptr) -> i64:
-    """Bytes: twice room for the elements of two spectra, whose last ones may be begun."""
+    """Bytes: twice room for a line's elements and another one."""
     return 2 * _buffer_bytes(job)
 
 
 def _buffer_bytes(job: ptr) -> i64:
-    return (2 * (load_i64(job, LENGTH) // lanes_of(job)) + 4) * FULL
+    return (load_i64(job, LENGTH) // lanes_of(job) + 1) * FULL
 
 
 def lines_alone(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
-    """Lines, or pairs of them; the last of an odd number is paired with itself."""
     item = load_i64(job, ITEM)
     count = load_i64(job, LENGTH) // lanes_of(job)
-    for task in range(begin, end):
-        first = task << load_i64(job, PAIRED)
-        second = first + 1 if first + 1 < load_i64(job, LINES) else first
+    for line in range(begin, end):
         elements: ptr = scratch
         others: ptr = scratch + _buffer_bytes(job)
-        _start(job, elements, others, first, second)
+        _start(job, elements, others, place_of(job + FROM, item, 0, line), count)
         for stage in range(1, load_i64(job, STAGES)):
             what: ptr = load_ptr(job, TABLE) + stage * STAGE_BYTES
             run_stage(what, load_i64(what, RUN) // lanes_of(job), others, elements, load_i64(job, SWAP), item)
@@ -96,136 +89,131 @@ def lines_alone(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             elements = others
             others = spare
         scale_elements(elements, count, job)
-        if load_i64(job + TO, KIND) == REAL:
-            _write_real(elements, job, first, 0)
-            if second != first:
-                _write_real(elements, job, second, HALF)
-        elif load_i64(job, PAIRED):
-            _write_spectra(elements, others, job, first, second)
+        if load_i64(job, HALVES) and load_i64(job + FROM, KIND) == REAL:
+            _write_spectrum(elements, others, job, line, count)
         else:
-            _write_numbers(elements, job, first)
+            _write_numbers(elements, job, line)
     return 0
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-def _start(job: ptr, elements: ptr, others: ptr, first: i64, second: i64) -> None:
-    """The first stage of a line or of two; the other elements are overwritten."""
-    side: ptr = job + FROM
+def _start(job: ptr, elements: ptr, others: ptr, source: ptr, count: i64) -> None:
+    """The first stage of a line, whose real numbers go for pairs; the other elements are overwritten."""
     item = load_i64(job, ITEM)
-    source: ptr = place_of(side, item, 0, first)
-    if load_i64(side, KIND) == REAL:
-        _start_apart(job, elements, source, place_of(side, item, 0, second), HALF)
-        return
-    if load_i64(job, PAIRED):
-        _join(job, others, elements, source, place_of(side, item, 0, second))
-    else:
-        _take(job, others, source, load_i64(job, LENGTH) // lanes_of(job))
-    _start_apart(job, elements, others, others + HALF, FULL)
-
-
-def _start_apart(job: ptr, elements: ptr, reals: ptr, imaginary: ptr, step: i64) -> None:
-    """The first stage of numbers whose parts lie apart, a vector's `step` bytes after another's."""
     stage: ptr = load_ptr(job, TABLE)
     groups = load_i64(stage, BUTTERFLIES)
     roots: ptr = load_ptr(stage, BESIDE)
     swap = load_i64(job, SWAP)
-    low: ptr = imaginary if swap else reals
-    high: ptr = reals if swap else imaginary
-    if load_i64(job, ITEM) == 4:
-        fourier_start(0, groups, elements, low, high, step, roots, swap)
+    if load_i64(job + TO, KIND) == REAL:
+        _join(job, others, source, count)
+        if item == 4:
+            fourier_start(0, 1, groups, elements, others, roots, swap)
+        else:
+            fourier_start(1, 1, groups, elements, others, roots, swap)
+    elif item == 4:
+        fourier_start(0, 0, groups, elements, source, roots, swap)
     else:
-        fourier_start(1, groups, elements, low, high, step, roots, swap)
+        fourier_start(1, 0, groups, elements, source, roots, swap)
 
 
-def _join(job: ptr, elements: ptr, others: ptr, first: ptr, second: ptr) -> None:
-    """The spectrum of two real signals as one of complex numbers; the other elements are overwritten."""
-    count = load_i64(job, LENGTH) // lanes_of(job)
-    middle = count // 2
-    a: ptr = others
-    b: ptr = others + (middle + 1) * FULL
-    _take_half(job, a, first)
-    _take_half(job, b, second)
-    for i in range(middle):
-        at = i * FULL
-        if load_i64(job, ITEM) == 4:
-            join_numbers(0, elements + at, a + at, b + at)
-        else:
-            join_numbers(1, elements + at, a + at, b + at)
-    for i in range(middle, count):
-        to: ptr = elements + i * FULL
-        at = (count - i - 1) * FULL
-        if load_i64(job, ITEM) == 4:
-            join_conjugates(0, to, a + at, a + at + FULL, b + at, b + at + FULL)
-        else:
-            join_conjugates(1, to, a + at, a + at + FULL, b + at, b + at + FULL)
-
-
-def _take(job: ptr, elements: ptr, source: ptr, count: i64) -> None:
-    """So many elements of numbers in a row."""
-    for i in range(count):
-        if load_i64(job, ITEM) == 4:
-            take_pairs(0, elements + i * FULL, source + i * FULL)
-        else:
-            take_pairs(1, elements + i * FULL, source + i * FULL)
-
-
-def _take_half(job: ptr, elements: ptr, source: ptr) -> None:
-    """Half a spectrum; its first and last numbers are made real."""
+def _join(job: ptr, elements: ptr, half: ptr, count: i64) -> None:
+    """The transform of a real line's pairs from half its spectrum, whose first and last numbers count as real."""
+    n = load_i64(job, LENGTH)
     item = load_i64(job, ITEM)
-    middle = load_i64(job, LENGTH) // lanes_of(job) // 2
-    _take(job, elements, source, middle)
-    last: ptr = elements + middle * FULL
-    copy_number(last, source + middle * FULL, item)
+    lanes = lanes_of(job)
+    for i in range(count):
+        high: ptr = half + (n + 1 - (i + 1) * lanes) * 2 * item
+        factors: ptr = load_ptr(job, HALVES) + i * FULL
+        if item == 4:
+            join_numbers(0, elements + i * FULL, half + i * FULL, high, factors)
+        else:
+            join_numbers(1, elements + i * FULL, half + i * FULL, high, factors)
+    last: ptr = half + n * 2 * item
     if item == 4:
-        store_f32(elements, HALF, 0.0)
-        store_f32(last, HALF, 0.0)
+        store_f32(elements, 0, (load_f32(half) + load_f32(last)) * f32(0.5))
+        store_f32(elements, HALF, (load_f32(half) - load_f32(last)) * f32(0.5))
     else:
-        store_f64(elements, HALF, 0.0)
-        store_f64(last, HALF, 0.0)
+        store_f64(elements, 0, (load_f64(half) + load_f64(last)) * 0.5)
+        store_f64(elements, HALF, (load_f64(half) - load_f64(last)) * 0.5)
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
-def _write_real(elements: ptr, job: ptr, line: i64, part: i64) -> None:
+def _write_spectrum(elements: ptr, others: ptr, job: ptr, line: i64, count: i64) -> None:
+    """As much as is wanted of a real line's from that of its pairs; the other elements are overwritten."""
+    n = load_i64(job, LENGTH)
+    item = load_i64(job, ITEM)
+    wanted = load_i64(job + TO, COUNT)
+    out: ptr = place_of(job + TO, item, 0, line)
+    if wanted > n:
+        _split(job, out, elements, count)
+        if wanted > n + 1:
+            _mirror(out, n, wanted, item)
+    else:
+        _split(job, others, elements, count)
+        copy_bytes(out, others, wanted * 2 * item)
+
+
+def _split(job: ptr, to: ptr, elements: ptr, count: i64) -> None:
+    """Half a real line's spectrum."""
+    n = load_i64(job, LENGTH)
     item = load_i64(job, ITEM)
     lanes = lanes_of(job)
-    count = load_i64(job + TO, COUNT)
-    to: ptr = place_of(job + TO, item, 0, line)
-    for i in range(count // lanes):
-        copy_bytes(to + i * HALF, elements + i * FULL + part, HALF)
-    for i in range(count // lanes * lanes, count):
-        copy_number(to + i * item, elements + i // lanes * FULL + i % lanes * item + part, item)
-
-
-def _write_spectra(elements: ptr, others: ptr, job: ptr, first: i64, second: i64) -> None:
-    """Of two real signals as one of complex numbers; the other elements are overwritten."""
-    lanes = lanes_of(job)
-    count = load_i64(job, LENGTH) // lanes
-    kept = (load_i64(job + TO, COUNT) + lanes - 1) // lanes
     copy_bytes(elements + count * FULL, elements, FULL)
-    for i in range(kept):
-        to: ptr = others + i * FULL
+    for i in range(count // 2 + 1):
+        high_to: ptr = to + (n + 1 - (i + 1) * lanes) * 2 * item
         low: ptr = elements + i * FULL
         high: ptr = elements + (count - i - 1) * FULL
-        if load_i64(job, ITEM) == 4:
-            separate_numbers(0, to, to + kept * FULL, low, high, high + FULL)
+        factors: ptr = load_ptr(job, HALVES) + i * FULL
+        if item == 4:
+            split_numbers(0, to + i * FULL, high_to, low, high, high + FULL, factors)
         else:
-            separate_numbers(1, to, to + kept * FULL, low, high, high + FULL)
-    _write_numbers(others, job, first)
-    if second != first:
-        _write_numbers(others + kept * FULL, job, second)
+            split_numbers(1, to + i * FULL, high_to, low, high, high + FULL, factors)
+    _make_real(to, item)
+    _make_real(to + 2 * n * item, item)
+
+
+def _mirror(spectrum: ptr, n: i64, end: i64, item: i64) -> None:
+    """Of a real line's spectrum the numbers beyond number n, its middle."""
+    lanes = HALF // item
+    whole = (end - n) // lanes
+    for i in range(whole):
+        to: ptr = spectrum + (n + i * lanes) * 2 * item
+        source: ptr = spectrum + (n + 1 - (i + 1) * lanes) * 2 * item
+        if item == 4:
+            mirror_numbers(0, to, source)
+        else:
+            mirror_numbers(1, to, source)
+    for k in range(n + whole * lanes, end):
+        place: ptr = spectrum + k * 2 * item
+        opposite: ptr = spectrum + (2 * n - k) * 2 * item
+        copy_number(place, opposite, item)
+        if item == 4:
+            store_f32(place, 4, -load_f32(opposite, 4))
+        else:
+            store_f64(place, 8, -load_f64(opposite, 8))
+    _make_real(spectrum + 2 * n * item, item)
+
+
+def _make_real(number: ptr, item: i64) -> None:
+    if item == 4:
+        store_f32(number, 4, 0.0)
+    else:
+        store_f64(number, 8, 0.0)
 
 
 def _write_numbers(elements: ptr, job: ptr, line: i64) -> None:
+    """Complex numbers, or the pairs that real ones are; of an odd number of these the last is half a pair."""
     item = load_i64(job, ITEM)
     lanes = lanes_of(job)
-    count = load_i64(job + TO, COUNT)
+    parts = load_i64(job + TO, COUNT) << (load_i64(job + TO, KIND) != REAL)
+    count = parts >> 1
     to: ptr = place_of(job + TO, item, 0, line)
     for i in range(count // lanes):
         if item == 4:
             put_pairs(0, to + i * FULL, elements + i * FULL)
         else:
             put_pairs(1, to + i * FULL, elements + i * FULL)
-    for i in range(count // lanes * lanes, count):
-        at: ptr = elements + i // lanes * FULL + i % lanes * item
-        copy_number(to + 2 * i * item, at, item)
-        copy_number(to + (2 * i + 1) * item, at + HALF, item)
+    for part in range(count // lanes * lanes * 2, parts):
+        i = part >> 1
+        at: ptr = elements + i // lanes * FULL + i % lanes * item + (part & 1) * HALF
+        copy_number(to + part * item, at, item)

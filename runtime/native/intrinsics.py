@@ -8,20 +8,15 @@ from types import FunctionType
 from eagerjit.runtime.native.eight_code import less_of_eight, run_eight, transpose_tile, transpose_wide
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
 from eagerjit.runtime.native.fourier_code import (
+    combine_pairs,
     fourier_stage,
-    join_pairs,
+    mirror_pairs,
     put_pairs,
     scale_pairs,
-    separate_pairs,
     take_pairs,
     turn_pairs,
 )
-from eagerjit.runtime.native.fourier_line_code import (
-    fourier_start,
-    join_conjugates,
-    join_numbers,
-    separate_numbers,
-)
+from eagerjit.runtime.native.fourier_line_code import fourier_start, join_numbers, mirror_numbers, split_numbers
 from eagerjit.runtime.native.pair_code import (
     alternate_halves,
     alternate_upper_halves,
@@ -265,13 +260,13 @@ _SPECIAL = {
     "less_of_eight": less_of_eight,
     "fourier_stage": fourier_stage,
     "fourier_start": fourier_start,
-    "separate_numbers": separate_numbers,
     "join_numbers": join_numbers,
-    "join_conjugates": join_conjugates,
+    "split_numbers": split_numbers,
+    "mirror_numbers": mirror_numbers,
     "take_pairs": take_pairs,
     "put_pairs": put_pairs,
-    "separate_pairs": separate_pairs,
-    "join_pairs": join_pairs,
+    "combine_pairs": combine_pairs,
+    "mirror_pairs": mirror_pairs,
     "scale_pairs": scale_pairs,
     "turn_pairs": turn_pairs,
     "prefetch": _prefetch,

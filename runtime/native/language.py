@@ -68,16 +68,17 @@ Transforms (`fourier_code.py` says what an element is; `double`, a constant, whe
            fourier_stage(double, radix, groups, run, to, from, roots, swap): butterflies, each group's outputs but the
              first times its numbers among `roots`, unless it is the only one.
            take_pairs(double, to, from) and put_pairs(double, to, from): an element of numbers whose parts lie by turns.
-           separate_pairs(double, first, second, low, high): elements k of two real signals' spectra from elements k and
-             n - k of that of first + i second; join_pairs(double, low, high, first, second): the opposite.
+           combine_pairs(double, low_to, high_to, low, high, factor): m + d and the conjugate of m - d, where m is the
+             mean of `low` and the conjugate of `high`, and d their difference times a number, its parts HALF apart.
+           mirror_pairs(double, to, from): conjugates.
            scale_pairs(double, at, number): times the float at an address.
            turn_pairs(double, at, reals, imaginary, swap): times a complex number for each lane.
 Of one line (`fourier_line_code.py`)
-           fourier_start(double, groups, to, reals, imaginary, step, roots, swap): the first stage, of vectors `step`
-             bytes apart.
-           separate_numbers(double, first, second, low, high, after): as separate_pairs, with n - k in two elements;
-             join_numbers(double, to, first, second), join_conjugates(double, to, first, after, second, after): the
-             opposite for the first half of the numbers and for the second.
+           fourier_start(double, apart, groups, to, from, roots, swap): the first stage, of elements if `apart`, a
+             constant, else of numbers whose parts lie by turns.
+           split_numbers(double, low_to, high_to, low, high, after, factors): combine_pairs, with n - k in two elements,
+             and results whose parts lie by turns; join_numbers(double, to, low, high, factors): of such, the lower
+             element. mirror_numbers(double, to, from): conjugates of such, backwards.
 """
 
 from __future__ import annotations
@@ -192,9 +193,9 @@ transpose_tile = Intrinsic("transpose_tile")
 transpose_wide = Intrinsic("transpose_wide")
 run_eight = Intrinsic("run_eight")
 less_of_eight = Intrinsic("less_of_eight")
-fourier_start, separate_numbers = map(Intrinsic, ("fourier_start", "separate_numbers"))
-join_numbers, join_conjugates = map(Intrinsic, ("join_numbers", "join_conjugates"))
+fourier_start, mirror_numbers = map(Intrinsic, ("fourier_start", "mirror_numbers"))
+join_numbers, split_numbers = map(Intrinsic, ("join_numbers", "split_numbers"))
 fourier_stage, turn_pairs, scale_pairs = map(Intrinsic, ("fourier_stage", "turn_pairs", "scale_pairs"))
 take_pairs, put_pairs = map(Intrinsic, ("take_pairs", "put_pairs"))
-separate_pairs, join_pairs = map(Intrinsic, ("separate_pairs", "join_pairs"))
+combine_pairs, mirror_pairs = map(Intrinsic, ("combine_pairs", "mirror_pairs"))
 trailing_zeros, leading_zeros = map(Intrinsic, ("trailing_zeros", "leading_zeros"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from test_complex import compare
 
 import eagerjit
@@ -67,6 +68,49 @@ SHIFTS: dict[str, Any] = {
 @pytest.mark.parametrize("name", SHIFTS)
 def test_uses(name: str) -> None:
     compare(SHIFTS[name], ODD)
+
+
+SIGNALS: dict[str, Any] = {
+    "fft": lambda t, x: t.fft.fft(x),
+    "ifft dim": lambda t, x: t.fft.ifft(x, dim=1),
+    "fft2": lambda t, x: t.fft.fft2(x),
+    "rfft": lambda t, x: t.fft.rfft(x),
+    "rfft2": lambda t, x: t.fft.rfft2(x),
+    "rfftn": lambda t, x: t.fft.rfftn(x, dim=(2, 1)),
+    "ihfft2": lambda t, x: t.fft.ihfft2(x),
+    "irfft": lambda t, x: t.fft.irfft(x),
+    "irfft odd": lambda t, x: t.fft.irfft(x, n=2 * x.shape[-1] - 1),
+    "irfft2": lambda t, x: t.fft.irfft2(x + 1j * x),
+    "irfftn": lambda t, x: t.fft.irfftn(x + 1j * x, dim=(2, 1)),
+    "hfft": lambda t, x: t.fft.hfft(x + 1j * x, dim=1),
+    "hfftn": lambda t, x: t.fft.hfftn(x + 1j * x, dim=(1, 2)),
+    "back": lambda t, x: t.fft.irfftn(t.fft.rfftn(x, dim=(1, 2)), s=x.shape[1:], dim=(1, 2)),
+    "stft": lambda t, x: t.view_as_real(
+        t.stft(x.flatten(1), 16, 4, window=t.ones(16), center=False, return_complex=True)
+    ),
+    "istft": lambda t, x: t.istft(
+        t.stft(x.flatten(1), 16, 4, window=t.ones(16), return_complex=True), 16, 4, window=t.ones(16)
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", [(5, 6, 8), (9, 5, 7), (3, 16, 33), (2, 3, 128)])
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signals_beside_others(name: str, shape: tuple[int, ...]) -> None:
+    """Each is as exact as its own size has it, whether others are 10^16 times as loud, infinite or not numbers."""
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    x[::2] *= 1e-8
+    x[1::2] *= 1e8
+    for bad in (None, np.nan, np.inf):
+        if bad is not None:
+            x[-1, 1, 2] = bad
+        given = eagerjit.from_numpy(x)
+        found = SIGNALS[name](eagerjit, given).resolve_conj().numpy()
+        assert jit(SIGNALS[name])(eagerjit, given).resolve_conj().numpy().tobytes() == found.tobytes()
+        expected = SIGNALS[name](torch, torch.from_numpy(x))
+        for one, other in zip(found[:-1], expected.resolve_conj().numpy()[:-1], strict=True):
+            assert np.linalg.norm(one - other) <= 1e-6 * np.linalg.norm(other)
+        assert np.isfinite(found[-1]).all() == (bad is None)
 
 
 def test_frequencies() -> None:

@@ -90,12 +90,87 @@ def test_half_spectra_by_themselves(n: int, dtype: type) -> None:
             assert np.array_equal(fourier.transform(half, 1, n, False, 1.0 / n, kept, real=True), whole[:, :kept])
 
 
+MIXED = ((3, 0), (8, 0), (19, 0), (0, 9), (2, 19), (9, 3))
+"""Lines before and behind the dimension."""
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", (2, 3, 4, 14, 15, 16, 30, 48, 105, 128, 192, 256, 500, 1024, 2058, 4096))
+def test_each_line_is_as_exact_as_alone(n: int, dtype: type) -> None:
+    """Whatever the size of the lines beside it, before it and behind."""
+    for before, behind in MIXED:
+        lines = numbers((max(before, 1), max(behind, 1), n), real(dtype))
+        lines *= 10.0 ** (8 * (np.arange(lines.shape[0])[:, None] % 2 + np.arange(lines.shape[1]) % 2 - 1))[..., None]
+        x = np.ascontiguousarray(np.swapaxes(lines.astype(real(dtype)), 1, 2))
+        wide = x.astype(np.float64)
+        half = np.fft.rfft(wide, axis=1)
+        found = (
+            (fourier.transform(x, 1, n, True, 1.0, n // 2 + 1), half),
+            (fourier.transform(x, 1, n, True, 1.0, n), np.fft.fft(wide, axis=1)),
+            (fourier.transform(x, 1, n, False, 0.5, n), np.fft.ifft(wide, axis=1) * n * 0.5),
+            (fourier.transform(half.astype(dtype), 1, n, False, 1.0 / n, n, real=True), wide),
+        )
+        for result, expected in found:
+            apart = np.linalg.norm(result.astype(np.complex128) - expected, axis=1)
+            assert (apart <= 1.5 * DTYPES[dtype] * np.linalg.norm(expected, axis=1)).all()
+
+
+@pytest.mark.parametrize("bad", (np.nan, np.inf, 1e30))
+@pytest.mark.parametrize("n", (2, 3, 15, 16, 48, 128, 256, 500, 4096))
+def test_a_line_reaches_no_other(n: int, bad: float) -> None:
+    """The bits of all others are as they were."""
+    for shape in ((2, n, 1), (9, n, 1), (16, n, 1), (1, n, 9), (2, n, 19), (9, n, 3)):
+        x = numbers(shape, np.float32)
+        half = numbers((shape[0], n // 2 + 1, shape[2]), np.complex64)
+        for given, count, forward in ((x, n // 2 + 1, True), (x, n, False), (half, n, False)):
+            to_real = given is half
+            expected = fourier.transform(given, 1, n, forward, 1.0, count, real=to_real)
+            for line in {0, shape[0] - 1}:
+                for behind in {0, shape[2] - 1}:
+                    other = given.copy()
+                    other[line, :, behind] = bad
+                    found = fourier.transform(other, 1, n, forward, 1.0, count, real=to_real)
+                    found[line, :, behind] = expected[line, :, behind]
+                    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("n", (2, 4, 15, 16, 128, 256))
+def test_what_is_real_of_a_spectrum_is_real(n: int) -> None:
+    """The sum, and with signs by turns: zeros without a sign beside them, whatever the numbers are."""
+    x = np.full((9, n), np.nan, np.float32)
+    x[1:] = numbers((8, n), np.float32)
+    for count, forward in itertools.product((n // 2 + 1, n), (True, False)):
+        found = fourier.transform(x, 1, n, forward, 1.0, count)
+        assert found[:, 0].imag.tobytes() == bytes(9 * 4)
+        assert n % 2 or found[:, n // 2].imag.tobytes() == bytes(9 * 4)
+
+
 def test_lines_by_themselves_in_calls_without_python() -> None:
     """Which ask for the same transforms, bit for bit."""
     for n in (32, 64, 320, 1024):
         x = numbers((3, n), np.float32)
         found = [torch.fft.rfft(torch.from_numpy(x)).numpy() for _ in range(3)][-1]
         assert np.array_equal(found, fourier.transform(x, 1, n, True, 1.0, n // 2 + 1))
+
+
+@pytest.mark.parametrize("kind", (np.float32, np.float64))
+@pytest.mark.parametrize("n", (1, 2, 3, 15, 30, 96, 256, 1000))
+def test_real_lines_in_calls_without_python(n: int, kind: type) -> None:
+    for shape, axis in (((9, n), 1), ((n, 9), 0), ((2, n, 3), 1)):
+        x = numbers(shape, kind)
+        half = fourier.transform(x, axis, n, True, 1.0, n // 2 + 1)
+        expected = {
+            "rfft": half,
+            "fft": fourier.transform(x, axis, n, True, 1.0, n),
+            "ifft": fourier.transform(x, axis, n, False, 1.0 / n, n),
+            "irfft": fourier.transform(half, axis, n, False, 1.0 / n, n, real=True),
+        }
+        for name, bits in expected.items():
+            given = torch.from_numpy(half if name == "irfft" else x)
+            sizes = (n,) if name == "irfft" else ()
+            for _ in range(3):
+                found = getattr(torch.fft, name)(given, *sizes, dim=axis).numpy()
+                assert found.tobytes() == bits.tobytes()
 
 
 @pytest.mark.parametrize("given", (1, 3, 17, 33, 40))
