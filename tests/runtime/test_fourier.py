@@ -208,6 +208,22 @@ def test_bits_do_not_depend_on_threads() -> None:
     assert len(set(found)) == 1
 
 
+def test_bits_of_real_lines_do_not_depend_on_threads() -> None:
+    before = threads.get_num_threads()
+    try:
+        found = []
+        for number in (1, 2, 5):
+            threads.set_num_threads(number)
+            bits = b""
+            for n in (360, 315, 512):
+                half = fourier.transform(numbers((300, n), np.float32), 1, n, True, 1.0, n // 2 + 1)
+                bits += half.tobytes() + fourier.transform(half, 1, n, False, 1.0, n, real=True).tobytes()
+            found.append(bits)
+    finally:
+        threads.set_num_threads(before)
+    assert len(set(found)) == 1
+
+
 def test_unaligned_memory() -> None:
     x = numbers((9, 40), np.complex64)
     memory = np.zeros(x.nbytes + 4, np.uint8)
