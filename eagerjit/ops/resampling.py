@@ -15,10 +15,12 @@ from eagerjit.ops.taps import (
     in_columns,
     linear,
     neighbours,
+    places_of,
     ratio,
     smooth,
-    step_and_window,
+    step_and_most,
     taken,
+    transposed,
     weighted,
     weighted_bytes,
     weighted_window,
@@ -86,16 +88,36 @@ spread_line = Op(
 )
 
 
-def _smooth_line(input: Tensor, d: int, wanted: Any, each: Any, most: int, by_cubic: bool) -> Tensor:
+def _smooth_line(input: Tensor, d: int, wanted: Any, each: Any, most: tuple[int, int], by_cubic: bool) -> Tensor:
     """Antialiased interpolation along one dimension."""
     whole = input.dtype is dtypes.uint8
     x = input if whole else widened(input)[0]
-    columns = smooth(x.shape[d], wanted, each, most, dtypes.float64 if whole else x.dtype, by_cubic)
-    return as_dtype((weighted_bytes if whole else weighted_window)(x, d, *columns), input.dtype)
+    n = x.shape[d]
+    first, _, weights = smooth(n, wanted, each, most[0], dtypes.float64 if whole else x.dtype, by_cubic)
+    total = (weighted_bytes if whole else weighted_window)(x, d, places_of(first, most[0], n), weights)
+    return as_dtype(total, input.dtype)
 
 
-smooth_line = Op("smooth_line", _smooth_line, numbers=("wanted", "each"))
-smooth_line.linear = True
+def _unsmooth_line(output: Tensor, d: int, size: Any, each: Any, most: tuple[int, int], by_cubic: bool) -> Tensor:
+    """The transpose of `smooth_line`: what the few outputs around every place took from it."""
+    y = widened(output)[0]
+    windows = smooth(size, y.shape[d], each, most[0], y.dtype, by_cubic)
+    return as_dtype(weighted_window(y, d, *transposed(*windows, size, most[1])), output.dtype)
+
+
+smooth_line = Op(
+    "smooth_line",
+    _smooth_line,
+    (lambda g, out, input, d, wanted, *how: unsmooth_line.call(g, d, input.shape[d], *how), *(None,) * 5),
+    numbers=("wanted", "each"),
+)
+unsmooth_line = Op(
+    "unsmooth_line",
+    _unsmooth_line,
+    (lambda g, out, output, d, size, *how: smooth_line.call(g, d, output.shape[d], *how), *(None,) * 5),
+    numbers=("size", "each"),
+)
+smooth_line.linear = unsmooth_line.linear = True
 
 
 def _smooth(
@@ -109,7 +131,7 @@ def _smooth(
     x = input
     rows_first = input.dtype is not dtypes.uint8 and size[0] < input.shape[2]
     for axis in (0, 1) if rows_first else (1, 0):
-        each, most = step_and_window(x.shape[axis + 2], size[axis], scales[axis], align, by_cubic)
+        each, most = step_and_most(x.shape[axis + 2], size[axis], scales[axis], align, by_cubic)
         x = smooth_line.call(x, axis + 2, size[axis], each, most, by_cubic)
     return x
 

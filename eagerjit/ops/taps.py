@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit.ops.index import stack
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.searching import searchsorted
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor
@@ -16,7 +17,7 @@ CUBIC = -0.75
 """The free parameter of the cubic kernel (Keys 1981), as PyTorch and OpenCV choose it."""
 CUBIC_SMOOTH = -0.5
 """The same with antialiasing, as Pillow chooses it."""
-FEW = 24
+FEW = 36
 """Places in a window whose sums are taken for many outputs at once."""
 MOST_BITS = 22
 """Of the fraction of a weight that is a whole number."""
@@ -81,21 +82,35 @@ def cubic(n: Any, wanted: Any, scale: float | None, align: bool, dtype: Any) -> 
     return [((first + o).clamp(min=0, max=n - 1), w) for o, w in zip((-1, 0, 1, 2), weights, strict=True)]
 
 
-def step_and_window(n: Any, wanted: Any, scale: float | None, align: bool, by_cubic: bool) -> tuple[Any, int]:
-    """Input places per output place and the length of windows for `smooth`, one of few: so few programs do for all."""
+def step_and_most(
+    n: Any, wanted: Any, scale: float | None, align: bool, by_cubic: bool
+) -> tuple[Any, tuple[int, int]]:
+    """For `smooth`: input places per output place, how many places an output takes from, and the reverse, at most."""
     inputs, outputs = n, wanted
     if align:
         inputs, outputs = (n - 1, wanted - 1) if wanted > 1 else (0, 1)
     elif scale is not None:
         inputs, outputs = 1.0 / scale, 1
-    reach = most = 2 if by_cubic else 1
+    reach = 2 if by_cubic else 1
+    takers = _window(reach, outputs, inputs) if inputs > 0 else _window(reach, wanted, 1)
+    return inputs / outputs, (_window(reach, inputs, outputs), takers)
+
+
+def _window(reach: int, inputs: Any, outputs: Any) -> int:
+    """The length of windows that reach so many outputs to both sides, one of few: so few programs do for all."""
+    most = reach
     while reach * inputs > most * outputs:
         most += most // 2 + 1
-    return inputs / outputs, 2 * most + 1
+    return 2 * most + 1
 
 
-def smooth(n: Any, wanted: Any, each: Any, most: int, dtype: Any, by_cubic: bool) -> tuple[Tensor, Tensor]:
-    """Antialiased: the kernel is as wide as an output place, `each` input places; the weights of a column sum to 1."""
+def smooth(
+    n: Any, wanted: Any, each: Any, most: int, dtype: Any, by_cubic: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Antialiased: the first place of every output, the one behind its last, and weights in a column that sum to 1.
+
+    The kernel is as wide as an output place, `each` input places.
+    """
     step = as_dtype(arange(1), dtype) + each
     width = step.clamp(min=1.0)
     support = width * (2.0 if by_cubic else 1.0)
@@ -108,7 +123,27 @@ def smooth(n: Any, wanted: Any, each: Any, most: int, dtype: Any, by_cubic: bool
     if by_cubic:
         weight = near(t, CUBIC_SMOOTH).where(t < 1.0, far(t, CUBIC_SMOOTH).where(t < 2.0, 0.0))
     weight = weight.where(place < last, 0.0)
-    return place.clamp(max=n - 1), weight / weight.sum(0)
+    return first, last, weight / weight.sum(0)
+
+
+def places_of(first: Tensor, most: int, n: Any) -> Tensor:
+    """The places of every output in a column."""
+    return (first + arange(most).unsqueeze(1)).clamp(max=n - 1)
+
+
+def transposed(first: Tensor, last: Tensor, weights: Tensor, n: Any, most: int) -> tuple[Tensor, Tensor]:
+    """The outputs that take from each of n places, at most so many, and by which weights, in a column.
+
+    Windows begin and end in ascending order.
+    """
+    longest, wanted = weights.shape
+    place = arange(n)
+    output = searchsorted.call(last, place, True) + arange(most).unsqueeze(1)
+    known = output.clamp(max=wanted - 1)
+    nth = place - first[known]
+    taken_from = (output < wanted).logical_and(nth >= 0)
+    weight = weights.reshape(-1)[nth.clamp(min=0, max=longest - 1) * wanted + known]
+    return known, weight.where(taken_from, 0.0)
 
 
 def weighted(x: Tensor, d: int, taps: Taps) -> Tensor:
@@ -118,13 +153,16 @@ def weighted(x: Tensor, d: int, taps: Taps) -> Tensor:
 
 
 def weighted_window(x: Tensor, d: int, places: Tensor, weights: Tensor) -> Tensor:
-    """The same with the places and weights of an output in a column.
+    """The same with the places and weights of an output in a column; what lies at a place of no weight doesn't matter.
 
     Sums of few are written out, and taken for many outputs at once; sums of many are taken one output at a time.
     """
     most, wanted = places.shape
     if most <= FEW:
-        return weighted(x, d, list(zip(places.unbind(), weights.unbind(), strict=True)))
+        columns = zip(places.unbind(), weights.unbind(), strict=True)
+        return functools.reduce(
+            operator.add, (_times(taken(x, d, place), along(weight, d, x.ndim)) for place, weight in columns)
+        )
     at = d + 1
     shape = [wanted if a == d else n for a, n in enumerate(x.shape)]
     alone = [wanted if a == d else 1 for a in range(x.ndim)]
@@ -132,7 +170,12 @@ def weighted_window(x: Tensor, d: int, places: Tensor, weights: Tensor) -> Tenso
     alone.insert(at, most)
     wide = x.unsqueeze(at).expand([most if a == at else -1 for a in range(x.ndim + 1)])
     window = wide.gather(d, places.t().reshape(alone).expand(shape))
-    return (window * weights.t().reshape(alone)).sum(at)
+    return _times(window, weights.t().reshape(alone)).sum(at)
+
+
+def _times(x: Tensor, weight: Tensor) -> Tensor:
+    """Products, 0 where the weight is: of infinities too."""
+    return (x * weight).where(weight != 0, 0)
 
 
 def weighted_bytes(x: Tensor, d: int, places: Tensor, weights: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from oracle import compare, draw
 from test_convolution import check_layer
 
 import eagerjit as ej
-from eagerjit.ops.resampling import smooth_line
+from eagerjit.ops.resampling import smooth_line, unsmooth_line
 
 SHAPES = {1: (2, 3, 7), 2: (2, 3, 5, 6), 3: (1, 2, 3, 4, 5)}
 MODES = [(1, "nearest"), (1, "linear"), (2, "nearest"), (2, "nearest-exact"), (2, "bilinear"), (2, "bicubic"),
@@ -84,12 +84,56 @@ def test_antialiasing_takes_no_windows_and_fewer_rows_first(size: tuple[int, int
     assert all(": f32[s0, s1, " in line for line in gathers)
 
 
-def test_antialiasing_has_a_program_for_many_sizes() -> None:
-    def smaller(n: int, *size: int) -> ej.Tensor:
-        return ej.nn.functional.interpolate(ej.rand(1, 3, n, n + 1), size=size, mode="bicubic", antialias=True)
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("size", [(1, 70), (3, 2), (4, 29), (64, 9), (33, 128)], ids=str)
+def test_gradients_of_antialiasing(size: tuple[int, int], align: bool, mode: str) -> None:
+    """Windows of few and of many, aligned sizes of one place, and a place that all take from.
 
-    def programs() -> int:
-        return sum(len(p) for p in smooth_line.programs.values())
+    PyTorch takes one row's values for all rows of an image that becomes one column.
+    """
+    for image in ((2, 2, 32, 9), (1, 2, 1, 4), (1, 1, 3, 1)):
+        compare(
+            lambda t, x: t.nn.functional.interpolate(x, size=size, mode=mode, align_corners=align, antialias=True),
+            draw(image, "float64", -1, 1, 3),
+        )
+
+
+def test_gradients_of_antialiasing_gather() -> None:
+    @ej.jit
+    def slope(image: ej.Tensor) -> ej.Tensor:
+        resized = ej.nn.functional.interpolate(image, (8, 40), mode="bicubic", antialias=True)
+        return ej.autograd.grad(resized.square().sum(), image)[0]
+
+    image = ej.rand(2, 3, 16, 16, requires_grad=True)
+    lines = str(slope.explain(image).optimized).splitlines()
+    assert not any("scatter" in line for line in lines)
+    assert ej.equal(slope(image), slope.__wrapped__(image))
+
+
+def test_infinities_beside_an_antialiased_window_are_not_in_it() -> None:
+    def run(t: Any, size: int, turned: bool) -> list[np.ndarray[Any, Any]]:
+        image = t.zeros(1, 1, 9, 8)
+        image[0, 0, 3, 3] = image[0, 0, 8, 7] = float("inf")
+        given = t.ones(1, 1, size, size, requires_grad=True) if turned else image
+        found = t.nn.functional.interpolate(
+            given, size=(9, 8) if turned else size, mode="bilinear", antialias=True
+        )
+        return np.asarray((t.autograd.grad(found, given, image)[0] if turned else found).detach())
+
+    for size in (3, 4, 12):
+        for turned in (False, True):
+            assert np.array_equal(run(torch, size, turned), run(ej, size, turned), equal_nan=True)
+
+
+def test_antialiasing_has_a_program_for_many_sizes() -> None:
+    def smaller(n: int, *size: int) -> None:
+        image = ej.rand(1, 3, n, n + 1, requires_grad=True)
+        ej.nn.functional.interpolate(image, size=size, mode="bicubic", antialias=True).sum().backward()
+
+    def programs() -> list[int]:
+        ops = (smooth_line, unsmooth_line, *smooth_line.gradients.values())
+        return [sum(len(p) for p in op.programs.values()) for op in ops]
 
     smaller(280, 15, 15), smaller(40, 15, 15)
     before = programs()
