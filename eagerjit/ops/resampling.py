@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.taps import (
-    along,
     cubic,
     in_columns,
+    in_window,
     linear,
-    neighbours,
+    nearest,
     places_of,
-    ratio,
     smooth,
     step_and_most,
     taken,
+    takers,
     transposed,
     weighted,
     weighted_bytes,
@@ -29,7 +30,7 @@ from eagerjit.ops.windows import window_sum
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensors.creation import arange
+from eagerjit.tensors.creation import arange, ones
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.tensor import Tensor
 
@@ -37,55 +38,44 @@ MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "neare
 RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 BYTES = ("nearest", "nearest-exact", "bilinear", "bicubic")
 """Modes for images of bytes."""
-MOST_SPREAD = 8.0
-"""Scales up to which the gradient of linear interpolation gathers; it takes twice as many terms."""
+NEAREST = ("nearest", "nearest-exact")
 
 
-def _nearest(x: Tensor, d: int, wanted: Any, scale: float | None, exact: bool) -> Tensor:
-    n = x.shape[d]
-    if not exact and scale is None and type(wanted) is not int and n is wanted:
-        return x
-    computed = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
-    each = as_dtype(arange(wanted), computed)
-    step = arange(1).to(computed) + ratio(n, wanted, scale)  # rounded as PyTorch's is, before it multiplies
-    place = ((each + 0.5) * step if exact else each * step).floor().long().clamp(max=n - 1)
-    return taken(x, d, place)
+def _resized_line(input: Tensor, d: int, wanted: Any, scale: float | None, align: bool, mode: str) -> Tensor:
+    """Interpolation along one dimension."""
+    n, dtype = input.shape[d], input.dtype
+    if mode == "nearest" and scale is None and type(wanted) is not int and n is wanted:
+        return input
+    if mode in NEAREST:
+        return taken(input, d, nearest(n, wanted, scale, mode == "nearest-exact", dtype))
+    return weighted(input, d, (cubic if mode == "bicubic" else linear)(n, wanted, scale, align, dtype))
 
 
-def _scaled_line(input: Tensor, d: int, wanted: Any, scale: float) -> Tensor:
-    """Linear interpolation along one dimension, enlarged by a known factor."""
-    return weighted(input, d, linear(input.shape[d], wanted, scale, False, input.dtype))
+def _unresized_line(output: Tensor, d: int, size: Any, scale: float | None, align: bool, mode: str) -> Tensor:
+    """The transpose of `resized_line`: what the few outputs around every place took from it."""
+    y, wanted = widened(output)[0], output.shape[d]
+    if mode in NEAREST:
+        place = nearest(size, wanted, scale, mode == "nearest-exact", y.dtype)
+        taps, most = [(place, ones(wanted, dtype=y.dtype))], takers(size, wanted, scale, False, 1) + 1
+    else:
+        taps = (cubic if mode == "bicubic" else linear)(size, wanted, scale, align, y.dtype)
+        most = 2 * takers(size, wanted, scale, align, len(taps) // 2) + 1
+    return as_dtype(weighted_window(y, d, *transposed(*in_window(taps), size, most)), output.dtype)
 
 
-def _spread_line(output: Tensor, d: int, size: Any, scale: float) -> Tensor:
-    """The transpose of `scaled_line`: what the few outputs around every place took from it."""
-    wanted = output.shape[d]
-    each = arange(size)
-    first = ((as_dtype(each, output.dtype) - 0.5) * scale - 0.5).floor().long()
-    total: Any = None
-    for t in range(math.ceil(2 * scale) + 2):
-        place = first + t
-        at = ((as_dtype(place, output.dtype) + 0.5) * ratio(size, wanted, scale) - 0.5).clamp(min=0.0)
-        low, beyond = neighbours(at, size)
-        weight = (1 - beyond).where(low == each, 0.0) + beyond.where((low + 1).clamp(max=size - 1) == each, 0.0)
-        weight = weight.where((place >= 0).logical_and(place < wanted), 0.0)
-        part = taken(output, d, place.clamp(min=0, max=wanted - 1)) * along(weight, d, output.ndim)
-        total = part if total is None else total + part
-    return total
-
-
-scaled_line = Op(
-    "scaled_line",
-    _scaled_line,
-    (lambda g, out, input, d, wanted, scale: spread_line.call(g, d, input.shape[d], scale), None, None, None),
+resized_line = Op(
+    "resized_line",
+    _resized_line,
+    (lambda g, out, input, d, wanted, *how: unresized_line.call(g, d, input.shape[d], *how), *(None,) * 5),
     numbers=("wanted",),
 )
-spread_line = Op(
-    "spread_line",
-    _spread_line,
-    (lambda g, out, y, d, size, scale: scaled_line.call(g, d, y.shape[d], scale), None, None, None),
+unresized_line = Op(
+    "unresized_line",
+    _unresized_line,
+    (lambda g, out, output, d, size, *how: resized_line.call(g, d, output.shape[d], *how), *(None,) * 5),
     numbers=("size",),
 )
+resized_line.linear = unresized_line.linear = True
 
 
 def _smooth_line(input: Tensor, d: int, wanted: Any, each: Any, most: tuple[int, int], by_cubic: bool) -> Tensor:
@@ -123,14 +113,9 @@ smooth_line.linear = unsmooth_line.linear = True
 def _smooth(
     input: Tensor, size: Any, scales: tuple[float | None, ...], align: bool, by_cubic: bool
 ) -> Tensor:
-    """Antialiased interpolation of images.
-
-    Sums of rows read neighbours together, those of columns one by one: where rows become fewer they go first, so that
-    there are fewer of the others. Bytes are rounded in between, in PyTorch's order.
-    """
+    """Antialiased interpolation of images; bytes are rounded in between, in PyTorch's order."""
     x = input
-    rows_first = input.dtype is not dtypes.uint8 and size[0] < input.shape[2]
-    for axis in (0, 1) if rows_first else (1, 0):
+    for axis in (1, 0) if input.dtype is dtypes.uint8 else _order(input.shape[2:], size):
         each, most = step_and_most(x.shape[axis + 2], size[axis], scales[axis], align, by_cubic)
         x = smooth_line.call(x, axis + 2, size[axis], each, most, by_cubic)
     return x
@@ -138,29 +123,41 @@ def _smooth(
 
 def _interpolated(input: Tensor, size: Any, scales: tuple[float | None, ...], mode: str, align: bool) -> Tensor:
     """(batch, channels, ...) with its spatial dimensions in other sizes; see `interpolate`."""
-    whole = input.dtype is dtypes.uint8
-    x = input if whole or mode.startswith("nearest") else widened(input)[0]
-    for axis in reversed(range(len(size))):
-        wanted, scale, d = size[axis], scales[axis], axis + 2
-        if mode.startswith("nearest"):
-            x = _nearest(x, d, wanted, scale, mode == "nearest-exact")
-        elif not whole and mode != "bicubic" and _enlarges(scale, align):
-            x = scaled_line.call(x, d, wanted, scale)
-        else:
-            taps = cubic if mode == "bicubic" else linear
-            if whole:
-                x = weighted_bytes(x, d, *in_columns(taps(x.shape[d], wanted, scale, align, dtypes.float64)))
-            else:
-                x = weighted(x, d, taps(x.shape[d], wanted, scale, align, x.dtype))
+    if input.dtype is dtypes.uint8 and mode not in NEAREST:
+        return _interpolated_bytes(input, size, scales, cubic if mode == "bicubic" else linear, align)
+    x = input if mode in NEAREST else widened(input)[0]
+    for axis in _order(input.shape[2:], size):
+        x = resized_line.call(x, axis + 2, size[axis], scales[axis], align, mode)
     return as_dtype(x, input.dtype)
 
 
-def _enlarges(scale: float | None, align: bool) -> bool:
-    """Whether the gradient gathers."""
-    return not align and scale is not None and 1.0 <= scale <= MOST_SPREAD
+def _interpolated_gradient(
+    g: Tensor, out: Tensor, input: Tensor, size: Any, scales: tuple[float | None, ...], mode: str, align: bool
+) -> Tensor:
+    y = widened(g)[0]
+    for axis in reversed(_order(input.shape[2:], size)):
+        y = unresized_line.call(y, axis + 2, input.shape[axis + 2], scales[axis], align, mode)
+    return as_dtype(y, g.dtype)
 
 
-interpolate_op = Op("interpolate", _interpolated, shapes=("size",))
+def _order(old: Any, new: Any) -> Sequence[int]:
+    """Sums along the last dimension read neighbours together: where the first one becomes shorter it is done first."""
+    axes = range(len(new))
+    return axes if new[0] < old[0] else axes[::-1]
+
+
+def _interpolated_bytes(input: Tensor, size: Any, scales: tuple[float | None, ...], taps: Any, align: bool) -> Tensor:
+    """The same of bytes, which are rounded in between."""
+    x = input
+    for axis in reversed(range(len(size))):
+        d = axis + 2
+        x = weighted_bytes(x, d, *in_columns(taps(x.shape[d], size[axis], scales[axis], align, dtypes.float64)))
+    return x
+
+
+interpolate_op = Op(
+    "interpolate", _interpolated, (_interpolated_gradient, None, None, None, None), shapes=("size",)
+)
 interpolate_op.linear = True
 
 

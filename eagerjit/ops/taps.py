@@ -63,6 +63,14 @@ def linear(n: Any, wanted: Any, scale: float | None, align: bool, dtype: Any) ->
     return [(first, 1 - beyond), ((first + 1).clamp(max=n - 1), beyond)]
 
 
+def nearest(n: Any, wanted: Any, scale: float | None, exact: bool, dtype: Any) -> Tensor:
+    """The place that holds each output's start, or its `exact` middle."""
+    computed = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+    each = as_dtype(arange(wanted), computed)
+    step = arange(1).to(computed) + ratio(n, wanted, scale)  # rounded as PyTorch's is, before it multiplies
+    return ((each + 0.5) * step if exact else each * step).floor().long().clamp(max=n - 1)
+
+
 def near(t: Any, a: float) -> Any:
     """The cubic kernel within a distance of 1."""
     return ((a + 2) * t - (a + 3)) * t * t + 1
@@ -86,22 +94,30 @@ def step_and_most(
     n: Any, wanted: Any, scale: float | None, align: bool, by_cubic: bool
 ) -> tuple[Any, tuple[int, int]]:
     """For `smooth`: input places per output place, how many places an output takes from, and the reverse, at most."""
-    inputs, outputs = n, wanted
-    if align:
-        inputs, outputs = (n - 1, wanted - 1) if wanted > 1 else (0, 1)
-    elif scale is not None:
-        inputs, outputs = 1.0 / scale, 1
+    inputs, outputs = _distances(n, wanted, scale, align)
     reach = 2 if by_cubic else 1
-    takers = _window(reach, outputs, inputs) if inputs > 0 else _window(reach, wanted, 1)
-    return inputs / outputs, (_window(reach, inputs, outputs), takers)
+    return inputs / outputs, (2 * _reached(reach, inputs, outputs) + 1, 2 * takers(n, wanted, scale, align, reach) + 1)
 
 
-def _window(reach: int, inputs: Any, outputs: Any) -> int:
-    """The length of windows that reach so many outputs to both sides, one of few: so few programs do for all."""
+def takers(n: Any, wanted: Any, scale: float | None, align: bool, reach: int) -> int:
+    """How many outputs see a place within so many input places to one side, at most."""
+    inputs, outputs = _distances(n, wanted, scale, align)
+    return _reached(reach, outputs, inputs) if inputs > 0 else _reached(reach, wanted, 1)
+
+
+def _distances(n: Any, wanted: Any, scale: float | None, align: bool) -> tuple[Any, Any]:
+    """How far inputs reach, and as far as how many outputs."""
+    if align:
+        return (n - 1, wanted - 1) if wanted > 1 else (0, 1)
+    return (n, wanted) if scale is None else (1.0 / scale, 1)
+
+
+def _reached(reach: int, inputs: Any, outputs: Any) -> int:
+    """Inputs within so many outputs, or a few more: one of few numbers, so that few programs do for all."""
     most = reach
     while reach * inputs > most * outputs:
         most += most // 2 + 1
-    return 2 * most + 1
+    return most
 
 
 def smooth(
@@ -129,6 +145,16 @@ def smooth(
 def places_of(first: Tensor, most: int, n: Any) -> Tensor:
     """The places of every output in a column."""
     return (first + arange(most).unsqueeze(1)).clamp(max=n - 1)
+
+
+def in_window(taps: Taps) -> tuple[Tensor, Tensor, Tensor]:
+    """The first place of every output, the one behind its last, and weights of all from the first on in a column."""
+    first, last = taps[0][0], taps[-1][0] + 1
+    columns = [[weight.where(place == first + j, 0.0) for place, weight in taps] for j in range(len(taps))]
+    weights = stack([functools.reduce(operator.add, column) for column in columns])
+    if len(taps) == 2:  # all outputs before the first place lie on it, and take nothing from the second
+        last = last.where(weights[1] != 0, first + 1)
+    return first, last, weights
 
 
 def transposed(first: Tensor, last: Tensor, weights: Tensor, n: Any, most: int) -> tuple[Tensor, Tensor]:

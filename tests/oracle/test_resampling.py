@@ -99,16 +99,52 @@ def test_gradients_of_antialiasing(size: tuple[int, int], align: bool, mode: str
         )
 
 
-def test_gradients_of_antialiasing_gather() -> None:
+@pytest.mark.parametrize(("mode", "antialias"), [
+    ("nearest", False), ("nearest-exact", False), ("bilinear", False), ("bicubic", False), ("bicubic", True)
+])  # fmt: skip
+def test_gradients_gather(mode: str, antialias: bool) -> None:
     @ej.jit
     def slope(image: ej.Tensor) -> ej.Tensor:
-        resized = ej.nn.functional.interpolate(image, (8, 40), mode="bicubic", antialias=True)
+        resized = ej.nn.functional.interpolate(image, (8, 40), mode=mode, antialias=antialias)
         return ej.autograd.grad(resized.square().sum(), image)[0]
 
     image = ej.rand(2, 3, 16, 16, requires_grad=True)
     lines = str(slope.explain(image).optimized).splitlines()
     assert not any("scatter" in line for line in lines)
     assert ej.equal(slope(image), slope.__wrapped__(image))
+
+
+SCALES = [0.1, 0.3, 1 / 3, 0.7, 1.0, 1.1, 4 / 3, 1.7, 2.3, 5.1, 11.3, 40.0]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "bicubic", "smooth"])
+@pytest.mark.parametrize("align", [False, True])
+def test_gradients_miss_nothing(mode: str, align: bool) -> None:
+    """Interpolation and its gradient are each other's transposes, of lines in all sizes."""
+    how: dict[str, Any] = {"mode": "bilinear" if mode == "smooth" else mode, "antialias": mode == "smooth"}
+    if "nearest" not in mode:
+        how["align_corners"] = align
+    for n in (1, 2, 5, 17, 64):
+        for scale in SCALES[SCALES.index(1.1) if n < 10 else 0 :]:
+            line = ej.rand(1, 1, n) if mode in ("nearest", "linear") else ej.rand(1, 1, n, 1)
+            for wanted in ({"scale_factor": (scale, 1.0)}, {"size": (int(n * scale), 1)}):
+                given = {key: value[: line.ndim - 2] for key, value in wanted.items()}
+                line.requires_grad_()
+                found = ej.nn.functional.interpolate(line, **given, **how)
+                weights = ej.rand(*found.shape)
+                (slope,) = ej.autograd.grad(found, line, weights)
+                expected = (found.double() * weights.double()).sum()
+                assert (slope.double() * line.double()).sum().isclose(expected, rtol=1e-4), (n, wanted)
+
+
+def test_rows_that_become_fewer_go_first() -> None:
+    @ej.jit
+    def resized(image: ej.Tensor) -> ej.Tensor:
+        return ej.nn.functional.interpolate(image, (8, 40), mode="bilinear")
+
+    text = str(resized.explain(ej.rand(2, 3, 16, 16)).optimized)
+    dims = [line.split("dim=")[1][0] for line in text.splitlines() if " gather(" in line and "[s0, s1" in line]
+    assert dims == ["2", "2", "3", "3"]
 
 
 def test_infinities_beside_an_antialiased_window_are_not_in_it() -> None:
