@@ -58,11 +58,14 @@ def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
 
 
 def _adaptive_spread(g: Tensor, size: Any) -> Tensor:
-    """Every window's number, divided by how many places it sees, added to these: the transpose of the means."""
+    """Every window's number, divided by how many places it sees, added to these: the transpose of the means.
+
+    The last dimension goes first, while the others are short: its neighbours are read from here and there.
+    """
     (x,) = widened(g)
     if any(n == 0 for n in g.shape[2:]):
         return g.new_zeros((*g.shape[:2], *size))
-    for axis, n in enumerate(size):
+    for axis, n in reversed(tuple(enumerate(size))):
         d, windows = axis + 2, x.shape[axis + 2]
         start, end = _bounds(n, windows)
         x = x / as_dtype(along(end - start, d, x.ndim), x.dtype)

@@ -218,3 +218,16 @@ def test_maxima_of_nothing_but_infinities(rank: int, how: tuple[Any, ...]) -> No
         return (ej.jit(call) if t is ej else call)(x)
 
     compare(pooled, x)
+
+
+def test_gradients_of_adaptive_means_fill_rows_before_they_repeat_them() -> None:
+    """Elements of a row are gathered one by one, rows many at a time."""
+
+    @ej.jit
+    def slope(image: ej.Tensor, weight: ej.Tensor) -> ej.Tensor:
+        return ej.autograd.grad(ej.nn.functional.adaptive_avg_pool2d(image, (3, 5)), image, weight)[0]
+
+    text = str(slope.explain(ej.rand(2, 3, 16, 17, requires_grad=True), ej.rand(2, 3, 3, 5)).optimized)
+    gathered = [line.split(" = ")[0] for line in text.splitlines() if " gather(" in line and "dim=3" in line]
+    spread = [result for result in gathered if ", 17]" in result]
+    assert spread and all("f32[s0, s1, 3, 17]" in result for result in spread)
