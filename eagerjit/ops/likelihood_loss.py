@@ -131,13 +131,12 @@ def ctc_loss(
         if found.shape[0] != batch:
             raise RuntimeError(f"{name} must be of size batch_size")
     labels = _rectangular(targets, counts, single)
-    width = labels.shape[1]
+    if labels.shape[1] == 0:
+        labels = labels.new_full((batch, 1), blank)  # which no target has: a step looks two places back
     # Blanks stand around all labels: (batch, 2 * width + 1).
-    places = arange(2 * width + 1, device=logs.device)
-    extended = _between(labels, blank) if width else labels.new_full((batch, 1), blank)
-    skips = (extended != blank).logical_and(places >= 2)
-    if width:
-        skips = skips.logical_and(_differ(extended))
+    extended = _between(labels, blank)
+    places = arange(extended.shape[1], device=logs.device)
+    skips = (extended != blank).logical_and(places >= 2).logical_and(_differ(extended))
     loss = -_likelihood(logs, extended, skips, lengths, counts)
     if logs.requires_grad:
         loss = loss + _nothing(logs, lengths)

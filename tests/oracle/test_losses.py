@@ -147,6 +147,12 @@ CTC: dict[str, Callable[..., Any]] = {
         x, t.tensor([[1, 2], [0, 0]]), t.tensor([7, 7]), t.tensor([2, 0]), reduction="none"
     ),
     "single": lambda t, x: t.nn.functional.ctc_loss(x[:, 0], t.tensor([1, 2]), t.tensor(7), t.tensor(2)),
+    "no targets": lambda t, x: t.nn.functional.ctc_loss(
+        x, t.zeros(2, 0, dtype=t.int64), t.tensor([7, 5]), t.tensor([0, 0]), blank=1, reduction="none"
+    ),
+    "none joined": lambda t, x: t.nn.functional.ctc_loss(
+        x, t.zeros(0, dtype=t.int64), t.tensor([7, 0]), t.tensor([0, 0])
+    ),
     "bad blank": lambda t, x: t.nn.functional.ctc_loss(
         x, t.tensor([[1, 2], [0, 1]]), t.tensor([7, 7]), t.tensor([2, 2]), blank=9
     ),
