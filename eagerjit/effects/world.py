@@ -31,6 +31,9 @@ from eagerjit.watching.observation import TraceBreak
 ONE = flatten_call((0.0,), {})[0]
 """The structure of an answer that is a leaf."""
 
+_NOTHING = pytree.flatten(((), {}), [])
+"""The structure of no arguments."""
+
 
 @record
 class Answer:
@@ -138,7 +141,7 @@ class Inquiry:
     def with_numbers(self, numbers: Any) -> Any:
         """The arguments, with the numbers of a call."""
         structure, leaves = self.arguments
-        if not leaves:
+        if structure == _NOTHING:
             return (), {}
         numbers = iter(numbers if type(numbers) is tuple else (numbers,))
         made = [x.of(numbers) if type(x) in (Number, Range) else x for x in leaves]

@@ -172,6 +172,18 @@ def a_list_shuffled(jit):
 
 
 @case
+def a_list_of_nothing_shuffled(jit):
+    @jit
+    def f(x):
+        order = list(range(x.shape[0]))
+        random.shuffle(order)
+        return x[order], random.random()
+
+    for n in (0, 3, 0, 0, 3):
+        yield attempt(f, ones(n))
+
+
+@case
 def draws_that_are_turned_off(jit):
     switch, switches, config = {"on": True}, [True], types.SimpleNamespace(on=True)
     globals()["drawing"] = True
