@@ -31,8 +31,14 @@ def along(func: Any, input: NestedTensor, dim: int, *rest: Any, **options: Any) 
     return each(func, input, _inner(func, input, dim), *rest, **options)
 
 
-def _inner(func: Any, input: NestedTensor, dim: int) -> int:
-    place = views.dimension(dim, input.ndim)
+def unsqueeze(func: Any, input: NestedTensor, dim: int) -> Any:
+    """A new dimension of size 1, not the first."""
+    return each(func, input, _inner(func, input, dim, more=1))
+
+
+def _inner(func: Any, input: NestedTensor, dim: int, more: int = 0) -> int:
+    """A dimension of the whole, or of what has more, as one of each component."""
+    place = views.dimension(dim, input.ndim + more)
     if place == 0:
         raise RuntimeError(f"{func.__name__}(): not supported for nested tensors on dim=0")
     return place - 1
@@ -121,9 +127,9 @@ def attention(func: Any, query: Any, key: Any, value: Any, *rest: Any, **options
 
 HANDLERS: dict[str, Any] = {
     **dict.fromkeys(("linear", "layer_norm", "rms_norm", "embedding"), each),
-    **dict.fromkeys(("softmax", "log_softmax", "unsqueeze", "squeeze", "narrow", "unflatten", "amax", "amin"), along),
+    **dict.fromkeys(("softmax", "log_softmax", "squeeze", "narrow", "unflatten", "amax", "amin"), along),
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), transpose), **dict.fromkeys(("sum", "mean"), summed),
     **dict.fromkeys(("matmul", "__matmul__", "bmm"), product), **dict.fromkeys(("view", "reshape"), sizes_of),
-    "mT": last_two, "select": select, "__getitem__": item, "chunk": chunk, "scaled_dot_product_attention": attention,
-    "contiguous": lambda func, input, **options: input,
+    "mT": last_two, "unsqueeze": unsqueeze, "select": select, "__getitem__": item, "chunk": chunk,
+    "scaled_dot_product_attention": attention, "contiguous": lambda func, input, **options: input,
 }  # fmt: skip

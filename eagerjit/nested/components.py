@@ -139,12 +139,14 @@ def _padded_blocks(tensor: NestedTensor, padding: float, output_size: Any) -> Te
     from eagerjit.nn.functional import pad
 
     shapes = tensor._places_.shapes
-    largest = [max(sizes) for sizes in zip(*shapes, strict=True)]
-    wanted = largest if output_size is None else list(output_size[1:])
+    largest = [len(shapes), *(max(sizes) for sizes in zip(*shapes, strict=True))]
+    wanted = largest if output_size is None else list(output_size)
     if any(want < size for want, size in zip(wanted, largest, strict=True)):
         raise RuntimeError("Value in output_size is less than NestedTensor padded size. Truncation is not supported.")
     filled = []
     for part in unbind(tensor):
-        room = [n for want, size in zip(wanted[::-1], part.shape[::-1], strict=True) for n in (0, want - size)]
+        room = [n for want, size in zip(wanted[:0:-1], part.shape[::-1], strict=True) for n in (0, want - size)]
         filled.append(pad(part, room, value=padding))  # type: ignore[misc]
-    return stack(filled)  # type: ignore[no-any-return]
+    more = wanted[0] - len(filled)
+    rest = [full(wanted[1:], padding, dtype=tensor.dtype, device=tensor.device)] * more
+    return stack([*filled, *rest])  # type: ignore[no-any-return]
