@@ -17,7 +17,15 @@ class Queued:
         self.moment, self.thread = next(_moments), threading.get_ident()
 
 
+def note_queued(error: BaseException, work: Queued) -> None:
+    """Note whose an error is."""
+    error._of_queued_work = work  # type: ignore[attr-defined]
+
+
 def queued_before(error: BaseException | None, call: Queued) -> bool:
-    """Whether an error within a call is that of other work: then it has to be raised, as it is told of only once."""
-    work: Queued | None = getattr(error, "queued", None)
-    return work is not None and (work.thread != call.thread or work.moment < call.moment)
+    """Whether an error within a call is that of other work: then it has to be raised, as it is told of only once.
+
+    The error may be of a class of the user's, of which no code runs here.
+    """
+    work = None if error is None else vars(error).get("_of_queued_work")
+    return type(work) is Queued and (work.thread != call.thread or work.moment < call.moment)

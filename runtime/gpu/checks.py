@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.runtime.gpu.memory import PinnedMemory
-from eagerjit.runtime.queued import Queued
+from eagerjit.runtime.queued import Queued, note_queued
 from eagerjit.runtime.records import record
 from eagerjit.runtime.source import Place, here, line_of
 
@@ -45,7 +45,7 @@ class _Run:
         self.words[:] = 0
         error = self.program.errors[int(found[0]) - 1].error(self.slots)
         error.add_note(f"The call was queued at {line_of(self.place)}; what it computed is not to be used.")
-        error.queued = self.queued  # type: ignore[attr-defined]
+        note_queued(error, self.queued)
         return error
 
 

@@ -126,7 +126,7 @@ def _is_own() -> i64:
     PyErr_Fetch(raised, raised + 8, raised + 16)
     error = load_ptr(raised, 8)
     own: i64 = 1
-    if error != 0 and PyObject_HasAttrString(error, c_string("queued")):
+    if error != 0 and PyObject_HasAttrString(error, c_string("_of_queued_work")):
         own = 0
     PyErr_Restore(load_ptr(raised, 0), error, load_ptr(raised, 16))
     return own

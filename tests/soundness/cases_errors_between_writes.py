@@ -141,3 +141,30 @@ def the_first_of_several_bad_indices(jit):
 
     for places, columns, lines in ((0, 0, 0), (0, 0, 5), (0, 7, 0), (0, 7, 5), (4, 0, 5), (4, 7, 0), (4, 7, 5)):
         attempt(f, torch.arange(12.0).reshape(3, 4), *map(torch.tensor, ([places], [[columns]], [lines])))
+
+
+class Full(Exception):
+    """An error with attributes of its own."""
+
+    queued = 5
+
+
+class Answering(Exception):
+    """An error that has any attribute."""
+
+    def __getattr__(self, name):
+        return len(name)
+
+
+@case
+def errors_with_attributes_of_any_name(jit):
+
+    def check(x, limit, error):
+        if limit < 2:
+            raise error(f"{limit}")
+        return x + limit
+
+    for error in (Full, Answering):
+        f = jit(lambda x, limit, error=error: check(x * 2, limit, error))
+        for limit in (3, 1, 3, 0, 1):
+            yield attempt(f, torch.ones(2), limit)
