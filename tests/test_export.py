@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -299,6 +300,86 @@ def test_graphs_are_torch_fx_graphs() -> None:
     file.seek(0)
     ej.export.load(file, extra_files=extra)
     assert extra == {"notes.txt": "hello"}
+
+
+# -- loops and branches ------------------------------------------------------------------------------------------------
+
+LOADED = """
+import torch
+
+def saved_again(module, x):
+    torch.export.save(torch.export.export(module, (x,)), "again.pt")
+    return "again.pt"
+
+for name, (x, results, gradient) in torch.load("calls.pt").items():
+    module = torch.export.load(f"{name}.pt").module()
+    torch.manual_seed(0)
+    found = module(x)
+    assert all(map(torch.equal, found, results)), name
+    sum(y.sum() for y in found).backward()
+    assert torch.allclose(module.weight.grad, gradient, rtol=1e-5), name
+    for function in (torch.jit(module), torch.export.load(saved_again(module, x)).module()):
+        torch.manual_seed(0)
+        assert all(map(torch.equal, function(x), results)), name
+"""
+
+
+class Structured(ej.nn.Module):
+    def __init__(self, function: Callable[[Any, Any], Any]):
+        super().__init__()
+        self.function = function
+        self.weight = ej.nn.Parameter(ej.eye(3) + 0.25)
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x, self.weight)
+
+
+def scanned(x: Any, weight: Any) -> Any:
+    def step(h: Any, e: Any) -> Any:
+        h = ej.control.cond(h.sum() > e.sum(), lambda h: ej.tanh(h @ weight), lambda h: h - e, (h,))
+        return h, ej.linalg.solve(weight, h) + ej.rand(3)
+
+    return ej.control.scan(step, ej.zeros(3), x, reverse=True)
+
+
+def repeated(x: Any, weight: Any) -> Any:
+    def step(h: Any) -> Any:
+        (grown,) = ej.control.while_loop(lambda h: h.sum() < 5, lambda h: (h @ weight + 1,), (h,))
+        return grown * h
+
+    (last,) = ej.control.while_loop(lambda h: h.sum() < 50, lambda h: (h * 1.5 + 1,), (x,))
+    return ej.control.map(step, x), last @ weight
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_loops_and_branches_run_in_other_processes(tmp_path: Path, dynamic: bool) -> None:
+    calls = {}
+    for name, function in (("scan", scanned), ("while", repeated)):
+        model = Structured(function)
+        sizes = ({0: ej.export.Dim("n")},) if dynamic else None
+        ej.export.save(ej.export.export(model, (drawn(ej, 4, 3),), dynamic_shapes=sizes), tmp_path / f"{name}.pt")
+        x = drawn(ej, 7 if dynamic else 4, 3)
+        ej.manual_seed(0)
+        results = model(x)
+        sum(y.sum() for y in results).backward()
+        calls[name] = x, [y.detach() for y in results], model.weight.grad
+    ej.save(calls, tmp_path / "calls.pt")
+    (tmp_path / "program.py").write_text(LOADED)
+    command = [sys.executable, "-m", "eagerjit", "run", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_changed_loops_are_refused() -> None:
+    file = io.BytesIO()
+    ej.export.save(ej.export.export(Structured(repeated), (drawn(ej, 4, 3),)), file)
+    found = ej.load(io.BytesIO(file.getvalue()))
+    found["program"] = re.sub("(scan|while)_[0-9a-f]{24}", r"\1_" + "0" * 24, found["program"])
+    changed = io.BytesIO()
+    ej.save(found, changed)
+    changed.seek(0)
+    with pytest.raises(RuntimeError, match="which this version of eagerjit lacks"):
+        ej.export.load(changed)
 
 
 # -- traced Modules ---------------------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ class CondRunner(Runner):
     A branch is its code, the positions of its tensors, and the position of its sizes.
     """
 
+    made_of = ("branches",)
+
     def __init__(self, branches: Sequence[tuple[Code, tuple[int, ...], slice]]):
         self.branches = tuple(branches)
         parts = [code.key + repr((positions, where)) for code, positions, where in branches]

@@ -36,6 +36,8 @@ class WhileRunner(Runner):
     `step` also computes whether to go on. `counting`: the result is the number of runs instead.
     """
 
+    made_of = ("condition", "step", "n_carry", "counting")
+
     def __init__(self, condition: Code, step: Code, n_carry: int, counting: bool):
         self.condition, self.step, self.n_carry, self.counting = condition, step, n_carry, counting
         self.key = "while_" + cache.content_key(condition.key, step.key, repr((n_carry, counting)))[:24]

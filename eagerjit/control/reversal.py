@@ -29,6 +29,8 @@ class ReversalRunner(Runner):
     `used` says which of the loop's arguments the scan takes after what it carries: of carries it takes all, stacked.
     """
 
+    made_of = ("loop", "scan", "used", "n_given")
+
     def __init__(self, loop: WhileRunner, scan: ScanRunner, used: Sequence[int], n_given: int):
         self.loop, self.scan, self.used, self.n_given = loop, scan, tuple(used), n_given
         self.key = "while_backward_" + cache.content_key(loop.key, scan.key, repr((self.used, n_given)))[:24]

@@ -30,6 +30,8 @@ Result = Tensor | Node
 class ScanRunner(Runner):
     """The loop: (*carries, *elements, *captured tensors, length, *sizes) -> last carries, stacked results."""
 
+    made_of = ("code", "n_carry", "n_elements", "reverse")
+
     def __init__(self, code: Code, n_carry: int, n_elements: int, reverse: bool, wanted: frozenset[int] | None = None):
         self.code, self.n_carry, self.n_elements, self.reverse = code, n_carry, n_elements, reverse
         self.key = "scan_" + cache.content_key(code.key, repr((n_carry, n_elements, reverse)))[:24]

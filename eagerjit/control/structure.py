@@ -35,6 +35,8 @@ class Runner:
     """A structure's loop over compiled code: (*arrays, *numbers) -> arrays, None for results that nobody wants."""
 
     key: str
+    made_of: tuple[str, ...] = ()
+    """Attributes with what it was made of, in the order in which its class takes it."""
 
     @property
     def graphs(self) -> tuple[Graph, ...]:

@@ -13,6 +13,7 @@ from eagerjit import fx
 from eagerjit.calling.dispatch import OPS
 from eagerjit.compiler import size_text
 from eagerjit.compiler.sizes import Guard
+from eagerjit.export.called import called_functions, know_functions
 from eagerjit.export.functions import FUNCTIONS, OpFunction, PrimitiveFunction, op_function, primitive
 from eagerjit.export.program import Contract, ExportedProgram, TensorGuard
 from eagerjit.export.signature import (
@@ -82,6 +83,7 @@ def program_text(ep: ExportedProgram) -> str:
         "tensors": [[g.name, g.dtype.short, list(g.shape)] for g in c.tensors],
         "values": _coded(c.values), "ranges": _coded(c.ranges), "names": c.names,
         "facts": [[g.relation, str(g.a), str(g.b), g.holds, g.source] for g in c.facts],
+        "functions": called_functions(ep.graph),
         "arguments": ep.arguments, "given": [_structure(s) for s in ep.given], "returned": _structure(ep.returned),
     })  # fmt: skip
 
@@ -89,6 +91,7 @@ def program_text(ep: ExportedProgram) -> str:
 def program_of(text: str, state: Any, constants: Any, example_inputs: Any) -> ExportedProgram:
     """The program that a text describes, with these tensors."""
     said = json.loads(text)
+    know_functions(said.get("functions", []))  # which files of earlier versions lack
     graph = fx.Graph()
     nodes: dict[str, fx.Node] = {}
     for name, op, target, args, kwargs in said["nodes"]:

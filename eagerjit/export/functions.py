@@ -8,9 +8,12 @@ from typing import Any
 
 from eagerjit.calling.dispatch import OPS, Op, emit
 from eagerjit.compiler.ops import TABLE
+from eagerjit.compiler.ops.host import host
+from eagerjit.func.evaluate import call_by_name
 from eagerjit.generator import default_generator
 from eagerjit.namespace.packets import Packet, aten, function_of
 from eagerjit.recording.numbers import SymbolicInt, expression
+from eagerjit.runtime import mode
 from eagerjit.runtime.parameters import Parameters
 from eagerjit.tensors.tensor import Tensor
 
@@ -36,6 +39,14 @@ def _primitive(count: int) -> Op:
     return op
 
 
+def _with_gradient(
+    inputs: tuple[Tensor, ...], function: str, arguments: tuple[Any, ...], result: int, **types: Any
+) -> Tensor:
+    """A result of a Python function, which has no gradient as a primitive."""
+    found = call_by_name(function, _as_attribute(arguments), inputs)
+    return found[result] if isinstance(found, tuple) else found
+
+
 class PrimitiveFunction:
     """A primitive of the compiler as a function of tensors, whose attributes are given by name."""
 
@@ -45,6 +56,8 @@ class PrimitiveFunction:
         self.__name__ = name
 
     def __call__(self, *inputs: Tensor, **attributes: Any) -> Any:
+        if self.__name__ == host.name and mode.grad_mode() and any(x.requires_grad for x in inputs):
+            return _with_gradient(inputs, **attributes)
         return _primitive(len(inputs)).call(self.__name__, tuple(attributes), tuple(attributes.values()), *inputs)
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from eagerjit.calling.dispatch import OPS, Op, emit
@@ -43,14 +43,18 @@ def _called(node: Node, inputs: list[Tensor], called: dict[Any, Any]) -> Tensor:
     name, arguments = node.attributes["function"], node.attributes["arguments"]
     key = node.inputs, name, arguments
     if key not in called:
-        function: Any = FUNCTIONS[name]
-        if hasattr(function, "replayed"):
-            called[key] = function.replayed(arguments[len(inputs) :], inputs)
-        else:
-            given = iter(inputs)
-            called[key] = OPS[name].run(tuple([_argument(a, given) for a in arguments]))
+        called[key] = call_by_name(name, arguments, inputs)
     results = called[key]
     return results[node.attributes["result"]] if isinstance(results, tuple) else results
+
+
+def call_by_name(name: str, arguments: tuple[Any, ...], inputs: Sequence[Tensor]) -> Any:
+    """The results of a Python function that graphs call, on the tape."""
+    function: Any = FUNCTIONS[name]
+    if hasattr(function, "replayed"):
+        return function.replayed(arguments[len(inputs) :], inputs)
+    given = iter(inputs)
+    return OPS[name].run(tuple([_argument(a, given) for a in arguments]))
 
 
 def _argument(entry: Any, inputs: Iterator[Tensor]) -> Any:
