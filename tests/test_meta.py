@@ -179,6 +179,33 @@ def test_networks_train_as_far_as_shapes_go() -> None:
     assert all(s["exp_avg"].is_meta for s in optimizer.state.values())
 
 
+STRUCTURES: dict[str, Any] = {
+    "scan": lambda x, w: ej.control.scan(lambda h, e: (ej.tanh(h + e * w), (h * 2).int()), x[0], x, reverse=True),
+    "scan of no elements": lambda x, w: ej.control.scan(lambda h, e: (h + e * w, h @ h), w * 2, x[:0]),
+    "map": lambda x, w: ej.control.map(lambda e: e[:2] * w[1], x),
+    "cond": lambda x, w: ej.control.cond(x.sum() > 0, lambda x: x * w, lambda x: x - 1, (x,)),
+    "while_loop": lambda x, w: ej.control.while_loop(lambda h, i: i < 3, lambda h, i: (h * w, i + 1), (x, 0)),
+    "associative_scan": lambda x, w: ej.control.associative_scan(ej.add, x * w, 0, combine_mode="generic"),
+    "nested": lambda x, w: ej.control.map(
+        lambda e: ej.control.while_loop(lambda h: h.sum() < 5, lambda h: (h * w * h + 1,), (e,))[0], x
+    ),
+    "made inside": lambda x, w: ej.control.map(lambda e: e * w + ej.ones(3, device=x.device) + ej.rand_like(e), x),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_loops_and_branches_give_types(name: str) -> None:
+    found = []
+    for device in ("cpu", "meta"):
+        x, w = ej.ones(4, 3, device=device), ej.ones(3, device=device, requires_grad=True)
+        results = leaves(STRUCTURES[name](x, w))
+        differentiable = [r for r in results if r.requires_grad]
+        sum(r.sum() for r in differentiable).backward()
+        assert all(t.device.type in (device, "cpu" * (t.ndim == 0)) for t in (*results, w.grad))
+        found.append((types(results), len(differentiable), types(w.grad)))
+    assert found[0] == found[1]
+
+
 def test_compiled_functions_run_eagerly() -> None:
     doubled = ej.jit(lambda x: x * 2.0)
     assert doubled(ej.ones(2)).tolist() == [2.0, 2.0]

@@ -18,6 +18,7 @@ from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.func.taped import TapedTracer
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.meta_array import META, MetaArray
 from eagerjit.runtime.source import line_of
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor, new_tensor, storage_of
@@ -31,6 +32,7 @@ class BodyTracer(TapedTracer):
 
     def __init__(self, name: str):
         super().__init__(name)
+        self.on_meta = self.outer is not None and self.outer.on_meta
         self.parameters: list[tuple[Node, Tensor]] = []
 
     def type_outside(self, tensor: Tensor) -> TensorType:
@@ -38,12 +40,15 @@ class BodyTracer(TapedTracer):
         if self.outer is not None or type(tensor._data) is Node:
             return super().type_outside(tensor)
         array = tensor._data
+        self.on_meta = self.on_meta or isinstance(array, MetaArray)
         shape = tuple(self.new_symbol("s", d) if d > 1 else d for d in array.shape)
         return TensorType(dtypes.BY_NUMPY[array.dtype], shape)
 
     def parameter(self, type_: TensorType) -> Tensor:
         """A tensor that the body is called with."""
         tensor = super().parameter(type_)
+        if self.on_meta:
+            self.places[tensor._data] = META
         self.parameters.append((tensor._data, tensor))
         return tensor
 

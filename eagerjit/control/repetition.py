@@ -27,6 +27,7 @@ from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import where
 from eagerjit.runtime import cache, dtypes, mode
 from eagerjit.state import state
+from eagerjit.tensors.placement import NOWHERE, device_of
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -134,7 +135,8 @@ class While(Structure):
         if not mode.grad_mode() or within or self.counting or not any(self.connected(needs)):
             return self.run(arguments)
         (count,) = replace(self, counting=True).run([a.detach() for a in arguments])
-        length = measured(count, "the number of a loop's runs depends on values")
+        nowhere = device_of(count) is NOWHERE  # types are the same after any number of runs
+        length = 0 if nowhere else measured(count, "the number of a loop's runs depends on values")
         loop = self._standing() if in_vmap() else self
         return loop.scan(length).call(arguments)
 

@@ -17,7 +17,7 @@ from eagerjit.compiler.partition import saved_values
 from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, inputs_read
 from eagerjit.control.code import Code, code_of
-from eagerjit.control.structure import NoGradient, Runner, Structure, Types, replayed, zeros
+from eagerjit.control.structure import NoGradient, Runner, Structure, Types, replayed
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import cache, mode
 from eagerjit.state import state
@@ -252,12 +252,15 @@ class _Gradient:
 
     def carried_gradients(self, grads: Sequence[Any]) -> list[Tensor]:
         """What the gradient carries at first: the gradients of the last carries, zeros for those that have none."""
-        return [
-            self._zeros(n) if grads[i] is None else grads[i] for i, n in zip(self.carried, self.starts, strict=True)
-        ]
+        absent = [n for i, n in zip(self.carried, self.starts, strict=True) if grads[i] is None]
+        zeros = iter(self._zeros(absent, grads))
+        return [next(zeros) if grads[i] is None else grads[i] for i in self.carried]
 
-    def _zeros(self, node: Node) -> Tensor:
-        return zeros(node.dtype, list(map(self.scan.tracer.size, node.shape)))
+    def _zeros(self, nodes: Sequence[Node], grads: Sequence[Any]) -> list[Tensor]:
+        """Zeros like these, beside the gradients that there are."""
+        pattern: Tensor = next(g for g in grads if g is not None)
+        shapes = [tuple(wrap(self.scan.tracer.size(d)) for d in n.shape) for n in nodes]
+        return [pattern.new_zeros(shape, dtype=n.dtype) for n, shape in zip(nodes, shapes, strict=True)]
 
     def scan_over(self, given: Sequence[Node], elements: Sequence[Node]) -> Scan:
         """The gradient as a scan in the other direction over these elements, the gradients of stacked results first."""
@@ -286,7 +289,7 @@ class _Gradient:
         gradient = self.scan_over(self.given, [*map(_node, kept), *scan.inputs[scan.n_carry : first]])
         found = gradient.call([
             *self.carried_gradients(grads),
-            *map(self._zeros, self.sums),
+            *self._zeros(self.sums, grads),
             *(grads[i] for i in self.stacked),
             *saved,
             *arguments[scan.n_carry :],

@@ -15,12 +15,12 @@ from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops.host import TENSOR, host
 from eagerjit.control.body import BodyTracer
 from eagerjit.control.code import Code, specific
-from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.host import FUNCTIONS
+from eagerjit.runtime.meta_array import meta_array
 from eagerjit.state import state
-from eagerjit.tensors.placement import common, host_array, put
+from eagerjit.tensors.placement import common, host_array, is_nowhere, put
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import pause_observation, resume_observation, user_line
 
@@ -104,12 +104,18 @@ class Structure:
         return results
 
     def _computed(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        runner, numbers, used = self.lowered()
         device = common(arguments)
+        if is_nowhere(device):
+            return tuple(self._nothing(dtype, shape) for dtype, shape in self.types())
+        runner, numbers, used = self.lowered()
         given = [host_array(arguments[i]._data) for i in used]
         arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in given]
         found = tuple(map(new_tensor, runner(*arrays, *[self.tracer.size(n) for n in numbers])))
         return found if device is None else put(found, device)
+
+    def _nothing(self, dtype: DType, shape: Sequence[sizes.Expr]) -> Tensor:
+        """A result on the meta device."""
+        return new_tensor(meta_array(tuple(map(self.tracer.size, shape)), dtype.numpy))  # type: ignore[arg-type]
 
     def _recorded(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
         tracer = state.tracer
@@ -144,13 +150,6 @@ def in_vmap() -> bool:
     while tracer is not None and not tracer.single_example:
         tracer = getattr(tracer, "outer", None)
     return tracer is not None
-
-
-def zeros(dtype: DType, shape: Sequence[sizes.Expr]) -> Tensor:
-    """A tensor of zeros."""
-    from eagerjit.tensors.creation import zeros as make
-
-    return make(tuple(d if isinstance(d, int) else SymbolicInt(d) for d in shape), dtype=dtype)
 
 
 def replayed(code: Code, values: Sequence[sizes.Expr]) -> tuple[BodyTracer, list[Node], list[Tensor]]:

@@ -19,12 +19,13 @@ class Places:
     """What a tracer knows of devices.
 
     device      the number of the device that the call runs on, None for the host
+    on_meta     whether it is for types alone, of tensors on meta
     places      where values lie: a device's number, HOST, or None for what goes with either
     seedings    streams of random numbers of devices that the call starts anew, and has not drawn from yet
     """
 
     device: int | None = None
-    values_only = False
+    values_only = on_meta = False
 
     def __init__(self) -> None:
         super().__init__()

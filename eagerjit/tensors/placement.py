@@ -96,7 +96,7 @@ def wanted(device: Any) -> Device | None:
 
 def refuse_recording() -> None:
     """End the recording of a function that has to do with the meta device: it runs eagerly."""
-    if state.tracer is not None and not state.tracer.values_only:
+    if state.tracer is not None and not state.tracer.values_only and not state.tracer.on_meta:
         raise TraceBreak("tensors of the meta device are not compiled", user_line())
 
 
