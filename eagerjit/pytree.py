@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType, MemberDescriptorType
 from typing import Any, NamedTuple
 
+from eagerjit.runtime.own_attributes import own_attributes
+
 Structure = Any
 """A hashable description of the nesting: LEAF or another mark, or (type, keys, structures of the children)."""
 
@@ -153,7 +155,7 @@ def is_its_fields(value: Any) -> bool:
     if isinstance(value, (dict, list, set)):
         return False
     names = [f.name for f in dataclasses.fields(value)]
-    return getattr(value, "__dict__", {}).keys() <= set(names) and all(hasattr(value, n) for n in names)
+    return own_attributes(value).keys() <= set(names) and all(hasattr(value, n) for n in names)
 
 
 def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:

@@ -27,6 +27,7 @@ from eagerjit.recording.initial_state import Beginning
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.snapshots import Snapshots
 from eagerjit.recording.traced_texts import plain_key
+from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
@@ -132,7 +133,7 @@ class Journal(Ages, Reads):
 
     def note_table(self, owner: Any) -> None:
         """The attributes of an object are as old as the object, though their dictionary may be made only now."""
-        table = getattr(owner, "__dict__", None)
+        table = dictionary_of(owner)
         if isinstance(table, dict) and not self.is_fresh(owner):
             self._outside.add(id(table))
             self._alive.append(table)

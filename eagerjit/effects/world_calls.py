@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.effects.lru_caches import is_plain
+from eagerjit.pytree import held_by
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Parameter, Tensor
 
@@ -191,7 +192,7 @@ def containers_of(item: Any) -> set[int]:
         if isinstance(value, (list, tuple)):
             pending += value
         elif id(value) in found:
-            pending += value.values() if isinstance(value, dict) else vars(value).values()
+            pending += value.values() if isinstance(value, dict) else held_by(value).values()
     return found
 
 

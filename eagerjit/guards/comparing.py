@@ -8,6 +8,7 @@ import marshal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Set
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from eagerjit.devices import Device
 from eagerjit.guards.epochs import Table
 from eagerjit.recording.arrays import LARGE
+from eagerjit.runtime.own_attributes import dictionary_of, own_attributes
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
@@ -31,7 +33,7 @@ _MADE_BY_CODE = 1 << 9
 
 def is_plain(value: Any) -> bool:
     """Whether a value is known by its class and what it equals, which objects with attributes of their own are not."""
-    return isinstance(value, PLAIN) and not hasattr(value, "__dict__")
+    return isinstance(value, PLAIN) and dictionary_of(value) is None
 
 
 def is_by_value(value: Any) -> bool:
@@ -41,15 +43,19 @@ def is_by_value(value: Any) -> bool:
 
 def attributes_of(value: Any) -> dict[str, Any]:
     """What an object holds in its dictionary and in its slots."""
-    names = [n for kind in type(value).__mro__ for n in _slots(kind) if hasattr(value, n)]
-    return getattr(value, "__dict__", {}) | {n: getattr(value, n) for n in names}
+    held = {}
+    for kind in reversed(type(value).__mro__):
+        for name in _slots(kind):
+            with suppress(AttributeError):  # a slot may be empty
+                held[name] = vars(kind)[name].__get__(value)
+    return own_attributes(value) | held
 
 
 def has_attributes(value: Any) -> bool:
     """Whether an object holds attributes of its own, and with slots nothing else, as weak references do."""
     kinds = type(value).__mro__
     hidden = next(kind for kind in kinds if not kind.__flags__ & _MADE_BY_CODE) is not object
-    return hasattr(value, "__dict__") or (not hidden and any(map(_slots, kinds)))
+    return dictionary_of(value) is not None or (not hidden and any(map(_slots, kinds)))
 
 
 def _slots(kind: type) -> list[str]:
@@ -61,7 +67,7 @@ def _slots(kind: type) -> list[str]:
 def is_pythons(value: Any) -> bool:
     """Whether an object with attributes is of a class of Python's library, whose code reads them unseen."""
     kind = type(value)
-    if not hasattr(value, "__dict__") or isinstance(value, (type, ModuleType, FunctionType, MethodType, *_CONTAINERS)):
+    if dictionary_of(value) is None or isinstance(value, (type, ModuleType, FunctionType, MethodType, *_CONTAINERS)):
         return False
     return kind.__module__.partition(".")[0] in sys.stdlib_module_names - {"builtins"}
 
@@ -84,7 +90,7 @@ def needs_guard(owner: Any, name: str) -> bool:
     if isinstance(owner, FunctionType):
         return not name.startswith("__")
     if has_state(owner):
-        found = vars(owner).get(name) if hasattr(owner, "__dict__") else None
+        found = own_attributes(owner).get(name)
         found = next((vars(c)[name] for c in type(owner).__mro__ if name in vars(c)), None) if found is None else found
         return isinstance(found, MUTABLE) or holds_containers(found)
     return has_own_attributes(owner)

@@ -15,6 +15,7 @@ import numpy as np
 
 from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.pytree import LEAF, LEAVES, held_by, is_its_fields, part_of, slots_of, steps_in
+from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
@@ -31,7 +32,7 @@ def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
     if kind in LEAVES:
         return None
     if kind is list or kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
-        return None if getattr(value, "__dict__", None) else range(len(value))
+        return None if dictionary_of(value) else range(len(value))
     if kind is dict or kind is OrderedDict:
         return tuple(value)
     if kind is SimpleNamespace or (whole and is_its_attributes(kind)):

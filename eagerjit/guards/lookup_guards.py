@@ -11,6 +11,7 @@ from typing import Any
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import Unchanged, has_own_attributes, is_plain
 from eagerjit.recording.trace import Tracer
+from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
@@ -42,7 +43,7 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
         if not (method and has_own_attributes(owner) and is_outside(owner)):
             continue
         holder = known(owner)
-        if not hasattr(owner, "__dict__"):
+        if dictionary_of(owner) is None:
             continue
         if key not in tables:
             tables[key] = tracer.new_leaf()

@@ -9,6 +9,7 @@ from eagerjit.guards.comparing import contents, has_state
 from eagerjit.guards.held import Held, held_by
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.own_attributes import dictionary_of, own_attributes
 from eagerjit.runtime.records import record
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
@@ -56,7 +57,8 @@ def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()
     """The present structure of these objects; attributes in `changing`, (object, name), need not stay."""
     epoch = mode.epoch()
     unique = _outermost(list({id(o): o for o in owners if has_state(o)}.values()))
-    names = {id(o): [id(o.__dict__)] for o in unique if hasattr(o, "__dict__")}
+    tables = [(o, dictionary_of(o)) for o in unique]
+    names = {id(o): [id(table)] for o, table in tables if table is not None}
     for owner in unique:
         for module in owner.modules() if hasattr(owner, "modules") else ():
             own = module.__dict__
@@ -80,8 +82,8 @@ def _known_by_identity(owners: list[Any]) -> Iterator[Any]:
     kept: list[Any] = []
     for owner in owners:
         for part in owner.modules() if hasattr(owner, "modules") else (owner,):
-            contents(getattr(part, "__dict__", {}), kept)
-            kept += getattr(part, "__dict__", {}).values()
+            contents(own_attributes(part), kept)
+            kept += own_attributes(part).values()
         for group in lookup.kept(owner, "param_groups") or ():
             yield dict(group)
     yield from (x for x in kept if not isinstance(x, Tensor))

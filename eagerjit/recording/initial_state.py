@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.state import modes
 from eagerjit.watching.containers import CONTAINERS, copy_of, restore_contents, same_contents
 from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE
@@ -77,7 +78,7 @@ def restore(container: Any, before: Any) -> None:
 
 def vars_of(holder: Any) -> Any:
     """An object's attributes as a dictionary that may be written, None where it has none."""
-    found = getattr(holder, "__dict__", None)
+    found = dictionary_of(holder)
     return found if isinstance(found, dict) else None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.guards.forms import has_items, is_its_attributes
 from eagerjit.pytree import NO_WAYS, Structure, Ways
 from eagerjit.recording.leaves import key_of
+from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.watching.lookup import is_overridden
 from eagerjit.watching.observation import ByIdentity, TraceBreak
 
@@ -67,7 +68,7 @@ def _is_taken_apart(kind: type) -> bool:
 
 def _hides(value: Any) -> bool:
     """Whether the class of an object gives an attribute in place of one that lies in the object's dictionary."""
-    return any(is_overridden(type(value), name) for name in getattr(value, "__dict__", ()))
+    return any(is_overridden(type(value), name) for name in own_attributes(value))
 
 
 def _is_object(part: Any) -> bool:

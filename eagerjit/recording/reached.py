@@ -11,6 +11,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.signature import ObjectGuard
+from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.runtime.program import Op
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor, storage_of
@@ -102,7 +103,7 @@ def tie_found(tracer: Tracer, values: list[Any], structure: Structure) -> None:
 
 def _is_default(slot: Slot) -> bool:
     """Whether an object has from its class what a slot holds, which is guarded there."""
-    if slot.kind != "attribute" or slot.key in getattr(slot.holder, "__dict__", ()):
+    if slot.kind != "attribute" or slot.key in own_attributes(slot.holder):
         return False
     return any(slot.key in vars(kind) for kind in type(slot.holder).__mro__)
 

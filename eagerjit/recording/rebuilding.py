@@ -28,6 +28,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_ranges import TracedRange
 from eagerjit.recording.traced_texts import Given, Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.own_attributes import dictionary_of, own_attributes
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.containers import items_of
 from eagerjit.watching.observation import NotYet, TraceBreak
@@ -82,7 +83,7 @@ class Flattening:
         if self.journal.memoized.is_part(value):
             raise self.journal.refuse(f"it gives away a {kind.__name__} that a function keeps", self.source)
         if isinstance(value, tuple):
-            if getattr(value, "__dict__", None):
+            if dictionary_of(value):
                 raise self.journal.refuse(f"it gives a {kind.__name__} with attributes of its own", self.source)
             keys = kind._fields if hasattr(kind, "_fields") else None
             self.plain = self.plain and (kind is tuple or keys is not None)
@@ -134,7 +135,7 @@ class Flattening:
             # Often the first call alone makes what later ones find, a copy of a Module in an attribute for example.
             ends = TraceBreak if isinstance(value, (Iterator, AsyncIterator, CoroutineType)) else NotYet
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source, ends)
-        names = (*getattr(value, "__dict__", ()), *pytree.in_slots(value))
+        names = (*own_attributes(value), *pytree.in_slots(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
 
     def _is_method_of_outside(self, value: Any) -> bool:
@@ -259,7 +260,7 @@ def paths_of(call: Any, records: Set[type], start: tuple[Any, ...] = ()) -> dict
     def visit(value: Any, path: tuple[Any, ...]) -> None:
         if type(value) in records:
             parts: Any = [(step, pytree.part_of(value, step)) for step in pytree.steps_in(value)]
-            if isinstance(table := getattr(value, "__dict__", None), dict):
+            if isinstance(table := dictionary_of(value), dict):
                 found[id(table)] = Path((*path, pytree.Attribute("__dict__")))
         elif type(value) in (dict, OrderedDict):
             parts = value.items()

@@ -9,6 +9,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.guards.comparing import PLAIN, Unchanged
+from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
@@ -55,7 +56,7 @@ def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
         elif slot is None:
             journal.checks.append(lambda: name not in vars(tensor))
         elif type(slot) is Slot and type(slot.holder) is not threading.local:
-            journal.checks.append(lambda: name not in getattr(slot.read(), "__dict__", ()))
+            journal.checks.append(lambda: name not in own_attributes(slot.read()))
         else:
             raise TraceBreak(f"it reads the attribute {name} of a tensor that it asked for", source)
         return

@@ -15,6 +15,7 @@ from eagerjit.recording.traced_ranges import TracedList
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
+from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.containers import CONTAINERS
@@ -36,7 +37,7 @@ def note_attribute(journal: Journal, owner: Any, name: str, use: tuple[tuple[str
     descriptor, parts = lookup.computed_by_library(owner, name)
     for part in parts:
         note_attribute(journal, descriptor, part)
-    if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
+    if isinstance(owner, (type, ModuleType)) or name in own_attributes(owner):
         return
     for base in type(owner).__mro__:  # a method or property is its class's, unless the object gets one of its own
         if name in vars(base):
@@ -57,7 +58,7 @@ def note_entered(journal: Journal, context: Any) -> None:
     module = type(context).__module__
     journal.catches |= not is_library_name(module) or module == "contextlib"
     if module.startswith("eagerjit") and not (has_state(context) or has_own_attributes(context)):
-        settings = {n: v for n, v in getattr(context, "__dict__", {}).items() if not isinstance(v, MUTABLE)}
+        settings = {n: v for n, v in own_attributes(context).items() if not isinstance(v, MUTABLE)}
         journal.entered.setdefault(id(context), (context, settings))
 
 

@@ -6,6 +6,7 @@ import functools
 from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any
 
+from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.runtime.source import is_library
 from eagerjit.watching.slots import ABSENT
 
@@ -20,7 +21,7 @@ def own(owner: Any, name: str) -> Any:
     """What an object (or a class and its bases) holds under a name in dictionaries of its own."""
     if isinstance(owner, type):
         return _in_classes(owner, name)
-    return getattr(owner, "__dict__", {}).get(name, ABSENT)
+    return own_attributes(owner).get(name, ABSENT)
 
 
 def inherited(owner: Any, name: str) -> Any:
@@ -79,7 +80,7 @@ def holds_options(container: Any) -> bool:
 
 def kept(owner: Any, name: str) -> Any:
     """What an object keeps under a name, in its dictionary or a slot; None where it keeps nothing of its own."""
-    own = getattr(owner, "__dict__", {})
+    own = own_attributes(owner)
     if name in own:
         return own[name]
     base = next((base for base in type(owner).__mro__ if name in vars(base)), object)

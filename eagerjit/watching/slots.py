@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.pytree import part_of
+from eagerjit.runtime.own_attributes import dictionary_of, own_attributes
 from eagerjit.runtime.records import record
 from eagerjit.watching.observation import is_internal
 
@@ -18,7 +19,7 @@ _TABLES = ("_buffers", "_parameters", "_modules")
 
 
 def _look_attribute(holder: Any, name: str) -> Any:
-    own = getattr(holder, "__dict__", {})
+    own = own_attributes(holder)
     if name in own:
         return own[name]
     for table in _TABLES if hasattr(type(holder), "_jit_state") else ():
@@ -32,7 +33,7 @@ def _look_attribute(holder: Any, name: str) -> Any:
 
 def table_of(holder: Any, name: Any) -> dict[Any, Any] | None:
     """The dictionary in which an item or attribute lies: of Modules some lie in tables."""
-    own = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+    own = holder if isinstance(holder, dict) else dictionary_of(holder)
     if own is None or name in own or not hasattr(type(holder), "_jit_state"):
         return own
     return next((own[table] for table in _TABLES if name in own.get(table, ())), own)

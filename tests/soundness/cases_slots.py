@@ -349,3 +349,68 @@ def containers_of_nothing_but_items(jit):
         batch, stack = Named(x=torch.ones(n)), Stack()
         found = compiled(batch, stack)
         yield found[0] is batch, found[1] is stack, dict(batch), list(stack)
+
+
+class Answering:
+    """Has an answer to every name, also to those that Python code asks of any object."""
+
+    __slots__ = ("count", "weight")
+
+    def __init__(self):
+        self.count, self.weight = 0, torch.ones(2)
+
+    def __getattr__(self, name):
+        return lambda *args: name
+
+
+class Forwarding(Answering):
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        return {"weight": 5.0, "count": 7} if name == "__dict__" else getattr(self.weight, name)
+
+
+class Raising(Answering):
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+class Lying(Answering):
+    __slots__ = ("__dict__",)
+
+    def __getattribute__(self, name):
+        return {} if name == "__dict__" else super().__getattribute__(name)
+
+
+@case
+def objects_that_answer_for_their_dictionary(jit):
+    def counted(held, x):
+        held.count += 1
+        held.weight = held.weight + x
+        return held.weight * 2
+
+    def looked_for(held, x):
+        held.weight.add_(x)
+        return {"held": [held]}["held"][0].weight * x, hasattr(held, "foo")
+
+    for kind in (Answering, Forwarding, Raising, Lying):
+        held = kind()
+        f, g = jit(counted), jit(looked_for)
+        for i in range(3):
+            yield f(held, torch.ones(2) * i), held.count, held.weight
+            if kind is not Raising:
+                yield g(held, torch.ones(2) * i)
+
+
+@case
+def objects_that_answer_found_outside(jit):
+    for kind in (Answering, Forwarding, Raising, Lying):
+        held = kind()
+        held.count = torch.ones(2)
+        f = jit(lambda x: (held.weight * x + held.count, held))  # noqa: B023
+        for i in range(3):
+            held.weight = torch.ones(2) * i
+            result, found = f(torch.ones(2))
+            yield result, found is held
