@@ -222,12 +222,23 @@ def _told_from(result: Any, arguments: tuple[Any, ...]) -> Any:
 
 def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
     """The tensor as it was when `node` read it, if a gradient flows to it: in-place writes changed its history."""
+    read, reshaped = tensor, False
     while tensor._node is not None and tensor._node.sequence > node.sequence:
         before = tensor._node.replaced
         if before is None:
             return None
+        reshaped = reshaped or hasattr(tensor._node.op, "view_eager")
         tensor = before
+    if reshaped:
+        node.inputs = tuple([_exchanged(x, read, tensor) for x in node.inputs or ()])
     return tensor if tensor._requires_grad else None
+
+
+def _exchanged(argument: Any, tensor: Tensor, other: Tensor) -> Any:
+    """An argument with another tensor in a tensor's place."""
+    if type(argument) in (tuple, list):
+        return type(argument)(_exchanged(x, tensor, other) for x in argument)
+    return other if argument is tensor else argument
 
 
 def first_freed(node: GradNode) -> GradNode | None:

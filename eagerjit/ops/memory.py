@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,33 @@ from eagerjit.watching.observation import TraceBreak, user_line
 # -- shapes changed in place ------------------------------------------------------------------------------------------
 
 
+def _former(tensor: Tensor) -> Tensor:
+    """What a tensor is that gets another shape: views of the tensor are views of that from now on."""
+    tracer = state.tracer
+    old = new_tensor(tensor._data) if tracer is None else tracer.wrap(tracer.value(tensor))
+    if tracer is not None and tracer.is_silent(tensor):
+        tracer.silence(old)
+    storage = storage_of(tensor)
+    share_storage(old, tensor)
+    for name in ("_node", "_index", "_requires_grad", "_view"):
+        setattr(old, name, getattr(tensor, name))
+    if tensor._view is not None:
+        storage.views = [weakref.ref(old) if r() is tensor else r for r in storage.views]
+    return old
+
+
+def _let_view(tensor: Tensor, old: Tensor) -> bool:
+    """Let the views of a tensor be views of another one; whether there are some."""
+    tracer = state.tracer
+    known = [r() for r in (storage_of(tensor).views if tracer is None else tracer.created)]
+    views = [x._view for x in known if x is not None and x._view is not None and x._view.base is tensor]
+    if views and tracer is not None:
+        tracer._writes[id(old)] = tracer.writes_to(tensor)
+    for view in views:
+        view.base = old
+    return bool(views)
+
+
 def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place version of a view: the tensor itself takes the view's shape and history."""
 
@@ -30,18 +58,21 @@ def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[...,
         tracer = state.tracer
         if tracer is None or type(self._data) is Node:
             check_history(self)
-        if tracer is not None and (type(self._data) is not Node or self._view is not None):
+        by_memory = self._view is not None and function is as_strided
+        if tracer is not None and (type(self._data) is not Node or by_memory):
             raise TraceBreak(f"{name}() changes the shape of a tensor that others may share", user_line())
-        old = new_tensor(self._data) if tracer is None else tracer.wrap(tracer.value(self))
-        storage_of(self)
-        share_storage(old, self)
-        old._node, old._index, old._requires_grad, old._view = self._node, self._index, self._requires_grad, self._view
+        old = _former(self)
         out = function(old, *args, **kwargs)
+        if out._node is not None and out._node is not old._node:
+            # Gradients of what was computed before flow to the former shape, by rules that see it: `edge` sees to that,
+            # which native walks ask where a sequence is no int.
+            out._node.replaced, out._node.sequence = old, float(out._node.sequence)
         self._data, self._node, self._index = out._data, out._node, out._index
+        if _let_view(self, old) or old._view is not None:
+            self._view = out._view
+            storage_of(self).register(self)
         if tracer is not None:
             tracer._values[id(self)] = (self, out._data, tracer.writes_to(self))
-        if self._view is not None or out._view.op.name != "alias":
-            self._view = out._view if self._view is not None else None
         return self
 
     method.__name__ = method.__qualname__ = name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, case
 
 
 def ramp(*sizes):
@@ -125,3 +125,85 @@ def parts_of_complex_numbers_are_assigned(jit):
         size, w = of_a_copy(z)
         size.sum().backward()
         yield w, z.grad, w._version
+
+
+@case
+def views_through_data_that_get_another_shape(jit):
+    @jit
+    def f(x, w):
+        w.grad.data.transpose_(0, 1).mul_(2)
+        turned = x.data
+        turned.t_()
+        turned[0] += 1.0
+        x += 1.0
+        deeper = turned.data.unsqueeze_(0)
+        deeper.swapaxes_(0, 1).squeeze_()
+        deeper += w.detach().t_()
+        return turned, deeper, x * 2, w.grad.data.unsqueeze_(-1)
+
+    for i in range(3):
+        x = torch.arange(6.0).reshape(2, 3) + i
+        w = torch.ones(2, 3, requires_grad=True)
+        (w * x).sum().backward()
+        turned, deeper, doubled, column = f(x, w)
+        turned.mul_(10)
+        column.add_(1)
+        yield x, turned, deeper, doubled, w.grad, turned.stride(), turned.shape, x._version, w.grad._version
+
+
+@case
+def views_with_gradients_that_get_another_shape(jit):
+    @jit
+    def f(x, w):
+        y = x * w
+        row, rest = y[0], y[1:].detach()
+        row.unsqueeze_(0)
+        row *= w.sum()
+        rest.t_()
+        kept = row * 1.0
+        row.squeeze_().mul_(3)
+        return y, row, kept, rest.sum()
+
+    for i in range(3):
+        x = (torch.arange(6.0).reshape(2, 3) + i).requires_grad_()
+        w = torch.tensor([1.0, -2.0, i], requires_grad=True)
+        y, row, kept, total = f(x, w)
+        (y * y).sum().add(row.sum() * kept.sum()).backward()
+        yield y, row, kept, total, x.grad, w.grad, row.shape, row._version
+
+
+@case
+def views_of_another_shape_that_live_on(jit):
+    class Holder:
+        pass
+
+    holder = Holder()
+
+    @jit
+    def f(x):
+        holder.view = x.data.t_()
+        holder.rows = [x.detach().unsqueeze_(0)]
+        return holder.view + 1
+
+    for i in range(3):
+        x = torch.arange(6.0).reshape(2, 3) + i
+        result = f(x)
+        x += 1
+        yield result, holder.view, holder.rows
+        holder.rows[0].zero_()
+        yield x, holder.view
+
+
+@case(outcome=FELL_BACK)
+def values_with_a_gradient_overwritten_through_a_turned_view(jit):
+    @jit
+    def f(x):
+        y = x.exp()
+        y.data.t_().mul_(2)
+        return y
+
+    for i in range(2):
+        x = (torch.arange(6.0).reshape(2, 3) / 6 + i).requires_grad_()
+        y = f(x)
+        y.sum().backward()
+        yield y, x.grad
