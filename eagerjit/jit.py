@@ -24,7 +24,7 @@ from eagerjit.compiled.options import Options
 from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.effects.world import Heard, Rehearsed
-from eagerjit.recording.leaves import arrays_among, flatten_call, has_texts, key_of, overlaps
+from eagerjit.recording.leaves import arrays_among, flatten_call, key_of, kinds_that_vary, overlaps
 from eagerjit.recording.opening import Opening
 from eagerjit.recording.recorder import Recording
 from eagerjit.recording.recording_lock import Busy
@@ -188,7 +188,7 @@ class JitFunction(Function):
                 if self._overlapping and _kind(structure, leaves, overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return told_again(function, *call)
-                if self._opening.learn(self.variants, structure, leaves):
+                if self._opening.learn(self.variants, structure, leaves, call[:2]):
                     return self._served_by_leaves(call)
                 made = self._another(structure, leaves, call.heard, known)
         except (Busy, TraceBreak) as ended:
@@ -343,7 +343,7 @@ class JitFunction(Function):
 
 def _kind(structure: Any, leaves: list[Any], *besides: Any) -> tuple[Any, ...]:
     """What calls have in common that one version may serve."""
-    return structure, key_of(leaves, has_texts(structure)), *besides
+    return structure, key_of(leaves, kinds_that_vary(structure)), *besides
 
 
 def jit(

@@ -17,10 +17,10 @@ Structure = Any
 LEAF = "leaf"
 
 
-Ways = Mapping[type, bool]
+Ways = Mapping[type, Any]
 """Classes whose instances are their attributes and items (True), and dataclasses whose instances are leaves (False).
 
-`str` is there for calls whose texts are others each time.
+`str` is there for calls whose texts are others each time, `list` for lists that are leaves: ids of theirs.
 """
 
 NO_WAYS: Ways = MappingProxyType({})
@@ -94,7 +94,7 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
     if kind in LEAVES:
         leaves.append(value)
         return LEAF
-    if kind in SEQUENCES:
+    if kind in SEQUENCES and (kind is not list or not (kept := ways.get(list)) or id(value) not in kept):
         return (kind, None, tuple([flatten(v, leaves, ways) for v in value]))
     if kind is slice and LEAVES.issuperset(map(type, parts := (value.start, value.stop, value.step))):
         return (kind, None, tuple([flatten(v, leaves) for v in parts]))
@@ -102,7 +102,8 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
         return (kind, keys_of(value), tuple([flatten(v, leaves, ways) for v in value.values()]))
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, kind._fields, tuple([flatten(v, leaves, ways) for v in value]))
-    if (way := ways.get(kind)):
+    way = None if kind is list else ways.get(kind)
+    if way:
         keys, held = _taken_apart(value)
         return (kind, keys, tuple([flatten(v, leaves, ways) for v in held]))
     if way is None and dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):

@@ -21,7 +21,7 @@ from eagerjit.guards.comparing import has_state
 from eagerjit.guards.forms import are_apart, copied
 from eagerjit.guards.structures import Structure
 from eagerjit.recording.host_steps import REFUSED, HostSteps
-from eagerjit.recording.leaves import has_texts, key_of
+from eagerjit.recording.leaves import key_of, kinds_that_vary
 from eagerjit.recording.rebuilding import finds_arguments
 from eagerjit.recording.results import Finish
 from eagerjit.recording.taking import Take, taking
@@ -100,7 +100,7 @@ class Variant:
     def __post_init__(self) -> None:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))
         self._records = frozenset(pytree.records_in(self.structure))
-        self._key_of = functools.partial(key_of, texts=has_texts(self.structure))
+        self._key_of = functools.partial(key_of, varying=kinds_that_vary(self.structure))
 
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""

@@ -13,7 +13,7 @@ from eagerjit.recording import exact_sums
 from eagerjit.recording.exact_sums import exact_sum
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.observation import NotYet, user_line
+from eagerjit.watching.observation import ByIdentity, NotYet, TraceBreak, user_line
 from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 GROWS = "grows"
 """The key of what is known of a list that calls have found longer than others did."""
 
+_ADDING = frozenset(("append", "extend", "__iadd__"))
 _FOLDED = (len, sum, exact_sum, min, max)
 """Functions whose result for a list is that for its beginning, taken further by each item that follows."""
 
@@ -97,15 +98,19 @@ class Histories:
     def __init__(self, journal: Journal):
         self.journal = journal
         self.known: set[int] = set()
+        self.added_to: set[int] = set()
         self._open: dict[int, History] = {}
 
     def open(self, varying: Varying) -> None:
         """Begin with what is known of the recordings before."""
         self.varying = varying
+        self.added_to = set(map(id, self.journal.tracer.added_to))
         self.known = {holder for holder, key in varying.slots - varying.left if key == GROWS}
 
     def of(self, value: Any) -> History | None:
         """What this recording knows of a list, None for anything else."""
+        if id(value) in self.added_to:
+            raise self._to_be_known()
         if id(value) not in self.known or type(value) is not list:
             return None
         if id(value) not in self._open:
@@ -116,6 +121,17 @@ class Histories:
             self._open[id(value)] = History(value)
         return self._open[id(value)]
 
+    def knows(self, value: Any) -> bool:
+        """Whether a value is such a list, or one to which the function only adds."""
+        return id(value) in self.added_to or self.of(value) is not None
+
+    def _to_be_known(self) -> TraceBreak:
+        """What ends a recording that reads a list of which calls were taken to add to it alone."""
+        problem = self.journal.refuse("it reads a list that grows, and that each call gives", user_line(), ByIdentity)
+        if isinstance(problem, ByIdentity):
+            problem.kind = list
+        return problem
+
     def covers(self, value: Any, attributes: tuple[str, ...], use: str) -> bool:
         """Whether code at the end of a chain of names asks nothing of a list but what calls look at."""
         return not attributes and use in ("asked", "item") and id(value) in self._open
@@ -124,12 +140,14 @@ class Histories:
 
     def changes(self, container: Any, method: str) -> bool:
         """Code is about to call a method that changes a container, or with "" to read it; whether it is such a list."""
+        if id(container) in self.added_to and method in _ADDING:
+            return True
         history = self.of(container)
         if history is None:
             return False
         if method == "clear":
             history.size, history.is_new = 0, True
-        elif method not in ("append", "extend", "__iadd__"):
+        elif method not in _ADDING:
             self._close(history)
         return True
 
@@ -137,7 +155,7 @@ class Histories:
         """What is called in place of a function of such a list; None for other calls."""
         is_method = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
         given = args[1:] if is_method else args
-        for value in (*given, *others) if self.known else ():
+        for value in (*given, *others) if self.known or self.added_to else ():
             history = self.of(value)
             if history is None:
                 continue

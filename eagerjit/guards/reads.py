@@ -30,7 +30,7 @@ class Reads:
 
     def note_read(self, holder: Any, key: Any) -> None:
         """Code is about to read an attribute, an item or a variable; with None all there is."""
-        if type(key) is not str or self.windows.histories.of(holder) is None:  # a method is called after it is read
+        if type(key) is not str or not self.windows.histories.knows(holder):  # a method is called after it is read
             self.windows.touch(holder)
         self.keyed.settle(holder)
         if self.memoized.recording is not None:

@@ -1,15 +1,16 @@
 """The arguments of a call as leaves: NumPy's arrays as tensors, its numbers as Python's.
 
 The structure says at each leaf what it is: LEAF, Again (a tensor met before, by the number of its leaf), a class of
-NumPy's, or `str` for a text that is another one in other calls. So calls with one tensor in two places, or with an
-array where others have a tensor, are of different kinds.
+NumPy's, `str` for a text that is another one in other calls, or `list` for a list to which the function only adds. So
+calls with one tensor in two places, or with an array where others have a tensor, are of different kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from types import MethodType
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType, MethodType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,15 +43,38 @@ SEQUENCES.add(Shape)
 _MOST_LEAVES = 1000
 
 
+class Grown(NamedTuple):
+    """Lists among arguments that grow: where those lie to which the function only adds, and others by their ids."""
+
+    places: frozenset[tuple[Any, ...]] = frozenset()
+    known: Mapping[int, list[Any]] = MappingProxyType({})
+
+    def added_to(self, call: Any) -> set[int]:
+        """The ids of the lists of a call to which the function only adds."""
+        found = [_part_at(call, place) for place in self.places]
+        return {id(x) for x in found if type(x) is list}
+
+
+def _part_at(value: Any, place: tuple[Any, ...]) -> Any:
+    """What lies at a place, None if there is none."""
+    try:
+        return functools.reduce(part_of, place, value)
+    except (LookupError, TypeError, AttributeError):
+        return None
+
+
 def flatten_call(args: Any, kwargs: Any, ways: Ways = NO_WAYS) -> tuple[Structure, list[Any]]:
     """The structure of a call's (args, kwargs), and its leaves. Raises TraceBreak where one of them holds itself.
 
     Objects that `ways` takes apart are leaves after all where one of them lies in two places, or where they hold much.
     """
     leaves: list[Any] = []
+    grown = ways.get(list) or Grown()
+    added_to = grown.added_to((args, kwargs))
     try:
-        structure = pytree.flatten((args, kwargs), leaves, ways)
-        closed = {kind: opens for kind, opens in ways.items() if not opens or kind is str}
+        named = ways if grown == Grown() else {**ways, list: added_to | grown.known.keys()}
+        structure = pytree.flatten((args, kwargs), leaves, named)
+        closed = {kind: opens for kind, opens in ways.items() if not opens or kind in (str, list)}
         several = len(closed) < len(ways) and _are_several(opened(structure, (args, kwargs)))
         if several or (len(closed) < len(ways) and len(leaves) > _MOST_LEAVES):
             return flatten_call(args, kwargs, closed)
@@ -59,12 +83,12 @@ def flatten_call(args: Any, kwargs: Any, ways: Ways = NO_WAYS) -> tuple[Structur
     met = [id(x) for x in leaves if isinstance(x, Tensor)]
     kinds = set(map(type, leaves))
     others, texts = kinds - LEAVES, str in kinds and ways.get(str, False)
-    plain = len(set(met)) == len(met) and not texts
+    plain = len(set(met)) == len(met) and not texts and list not in kinds
     if plain and not any(issubclass(kind, (np.ndarray, np.generic)) for kind in others):
         return structure, leaves
     kept: list[Any] = []
     known: dict[int, int] = {}
-    marks = iter([_mark(x, kept, known, texts) for x in leaves])
+    marks = iter([_mark(x, kept, known, texts, added_to) for x in leaves])
     return with_marks(structure, marks), kept
 
 
@@ -78,14 +102,29 @@ def opened(structure: Structure, value: Any) -> Iterator[Any]:
         yield from opened(child, part_of(value, step)) if type(child) is tuple else ()
 
 
+def lists_in(
+    structure: Structure, value: Any, place: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+    """The lists of a value that are taken apart into their items, and where they lie."""
+    if type(structure) is not tuple:
+        return
+    if structure[0] is list:
+        yield place, value
+    for step, child in zip(steps_of(structure), structure[2], strict=True):
+        yield from lists_in(child, part_of(value, step), (*place, step)) if type(child) is tuple else ()
+
+
 def _are_several(values: Iterator[Any]) -> bool:
     """Whether an object is met twice."""
     met = list(map(id, values))
     return len(set(met)) != len(met)
 
 
-def _mark(value: Any, kept: list[Any], known: dict[int, int], texts: bool) -> Structure:
+def _mark(value: Any, kept: list[Any], known: dict[int, int], texts: bool, added_to: Set[int]) -> Structure:
     """What a leaf is; it is kept as a compiled call takes it."""
+    if id(value) in added_to:
+        kept.append(value)
+        return list
     if id(value) in known:
         kept.append(kept[known[id(value)]])
         return Again(known[id(value)])
@@ -168,7 +207,7 @@ def plain_call(structure: Structure, leaves: Sequence[Any]) -> Any:
 def _stand_in(mark: Any, value: Any) -> Any:
     if mark is np.ndarray:
         return TracedArray(value)
-    return TracedNumber(value, mark) if isinstance(mark, type) and mark is not str else value
+    return TracedNumber(value, mark) if isinstance(mark, type) and mark not in (str, list) else value
 
 
 def _original(mark: Any, value: Any) -> Any:
@@ -177,15 +216,15 @@ def _original(mark: Any, value: Any) -> Any:
     return mark(value) if isinstance(mark, type) else value
 
 
-def has_texts(structure: Structure) -> bool:
-    """Whether texts among the leaves are others in other calls."""
-    return any(mark is str for mark in marks_of(structure))
+def kinds_that_vary(structure: Structure) -> frozenset[type]:
+    """`str` and `list`, where texts or lists among the leaves are others in other calls."""
+    return frozenset(mark for mark in marks_of(structure) if mark is str or mark is list)
 
 
-def key_of(leaves: Sequence[Any], texts: bool = False) -> tuple[Any, ...]:
+def key_of(leaves: Sequence[Any], varying: Set[type] = frozenset()) -> tuple[Any, ...]:
     """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of tensors.
 
-    With `texts`, these are others in other calls.
+    Of leaves of classes `varying` calls have others.
     """
     out: list[Any] = []
     for x in leaves:
@@ -193,7 +232,7 @@ def key_of(leaves: Sequence[Any], texts: bool = False) -> tuple[Any, ...]:
             array = x._data
             sizes = tuple(min(d, 2) for d in array.shape)
             out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad, place_number(x)))
-        elif type(x) in (int, float) or (texts and type(x) is str):
+        elif type(x) in (int, float) or type(x) in varying:
             out.append(type(x))
         elif isinstance(x, MethodType):  # made anew whenever it is read
             out.append((id(x.__self__), id(x.__func__)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.guards.forms import has_items, is_its_attributes
 from eagerjit.pytree import NO_WAYS, Structure, Ways
-from eagerjit.recording.leaves import key_of
+from eagerjit.recording.leaves import Grown, key_of, lists_in
 from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.watching.lookup import is_overridden
 from eagerjit.watching.observation import ByIdentity, TraceBreak
@@ -18,17 +18,24 @@ if TYPE_CHECKING:
 _NAMESPACES = frozenset((("types", "SimpleNamespace"), ("argparse", "Namespace"), ("collections", "UserDict")))
 
 
+_MOST_ITEMS, _MOST_LISTS = 1000, 4
+
+
 class Opening:
     """What a function's calls have shown: objects are known by identity until a second one of their class is met."""
 
     def __init__(self) -> None:
         self.ways: Ways = NO_WAYS
+        self._lists: dict[int, tuple[int, ...]] = {}
+        self._reads_lists = False
 
-    def learn(self, known: Sequence[Variant], structure: Structure, leaves: Sequence[Any]) -> bool:
+    def learn(self, known: Sequence[Variant], structure: Structure, leaves: Sequence[Any], given: Any) -> bool:
         """Whether a call shows more: another object of a class that versions know, or another text, for the third time.
 
         Such classes are taken apart from here on, and such texts are those of each call.
         """
+        if self._learn_of_lists(structure, given):
+            return True
         if str not in self.ways and self._are_others(known, structure, key_of(leaves)):
             self.ways = {**self.ways, str: True}
             return True
@@ -40,6 +47,25 @@ class Opening:
         self.ways = {**self.ways, **dict.fromkeys(new, True)}
         return bool(new)
 
+    def _learn_of_lists(self, structure: Structure, given: Any) -> bool:
+        """Whether a list among the arguments has grown at its end since it was given to a call that was recorded.
+
+        The function is taken to only add to it, until a recording finds it read: then it is known by identity.
+        """
+        if (known := self.ways.get(list, Grown())) is False:
+            return False
+        places, lists = set(known.places), dict(known.known)
+        for place, each in lists_in(structure, given):
+            items = tuple(map(id, each[:_MOST_ITEMS]))
+            before = self._lists.get(id(each))
+            if before is not None and len(before) < len(items) and items[: len(before)] == before:
+                places |= set() if self._reads_lists else {place}
+                lists |= {id(each): each} if self._reads_lists and len(lists) < _MOST_LISTS else {}
+            self._lists[id(each)] = items
+        found = Grown(frozenset(places), lists)
+        self.ways = {**self.ways, list: found} if found != known else self.ways
+        return found != known
+
     def _are_others(self, known: Sequence[Variant], structure: Structure, key: tuple[Any, ...]) -> bool:
         """Whether several versions serve calls that differ from one in nothing but texts."""
         alike = [variant.key for variant in known if variant.structure == structure and len(variant.key) == len(key)]
@@ -50,11 +76,16 @@ class Opening:
         """The versions that keep an object which they only read, where a new one serves all objects of its class."""
         if any(map(_is_object, new.key)):
             return []
-        return [v for v in known if not v.commit and any(_is_object(part) and self.ways.get(part[0]) for part in v.key)]
+        opened = {kind for kind, opens in self.ways.items() if opens is True}
+        return [v for v in known if not v.commit and any(_is_object(part) and part[0] in opened for part in v.key)]
 
     def close(self, problem: TraceBreak) -> bool:
         """Take fewer classes apart, since a recording has ended so; whether there are fewer."""
         asked = problem.kind if isinstance(problem, ByIdentity) else None
+        if asked is list and not self._reads_lists:
+            self._reads_lists = True
+            self.ways = {**self.ways, list: Grown()}
+            return True
         closed = {kind for kind, opens in self.ways.items() if opens} if asked is None else {asked}
         closed = {kind for kind in closed if self.ways.get(kind) is not False}
         self.ways = {**self.ways, **dict.fromkeys(closed, False)}

@@ -250,10 +250,12 @@ def finds_arguments(structure: Structure) -> bool:
     return structure[0] is ARGUMENT or any(map(finds_arguments, structure[2]))
 
 
-def paths_of(call: Any, records: Set[type], start: tuple[Any, ...] = ()) -> dict[int, Path]:
+def paths_of(
+    call: Any, records: Set[type], start: tuple[Any, ...] = (), known: Set[int] = frozenset()
+) -> dict[int, Path]:
     """Where each container among the arguments lies, or object of classes `records`: copies of what the caller gave.
 
-    With a start, those of an answer that lies there.
+    With a start, those of an answer that lies there. Lists of the ids `known` are what the caller gave.
     """
     found: dict[int, Path] = {}
 
@@ -264,7 +266,7 @@ def paths_of(call: Any, records: Set[type], start: tuple[Any, ...] = ()) -> dict
                 found[id(table)] = Path((*path, pytree.Attribute("__dict__")))
         elif type(value) in (dict, OrderedDict):
             parts = value.items()
-        elif type(value) is list or isinstance(value, tuple):
+        elif (type(value) is list and id(value) not in known) or isinstance(value, tuple):
             parts = enumerate(items_of(value))
         elif isinstance(value, (TracedArray, TracedNumber)):
             parts = ()

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import functools
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import MethodType
 from typing import Any
 
-import numpy as np
-
-from eagerjit import pytree
 from eagerjit.autograd.node import GradNode, first_freed
 from eagerjit.compiled.joint import Backward, compile_call
 from eagerjit.compiled.variants import Variant, freed_node
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
-from eagerjit.compiler.signature import SameGuard
 from eagerjit.effects.clocks import Readings
 from eagerjit.effects.journal import Journal, Operation
 from eagerjit.effects.modes_left import modes_kept
@@ -29,14 +23,20 @@ from eagerjit.guards.definitions import note_partials
 from eagerjit.guards.structures import Structure, structure_of
 from eagerjit.guards.surroundings import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.guards.unread import unread
-from eagerjit.guards.value_guards import guard_argument, guard_method
 from eagerjit.recording import given_memory, related
 from eagerjit.recording import results as call_results
+from eagerjit.recording.arguments import arguments_of
 from eagerjit.recording.host_steps import HostSteps
-from eagerjit.recording.host_work import HostWork
 from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.initial_state import Beginning
-from eagerjit.recording.leaves import arrays_among, has_texts, key_of, marks_of, places_of, plain_call, traced_call
+from eagerjit.recording.leaves import (
+    arrays_among,
+    key_of,
+    kinds_that_vary,
+    marks_of,
+    plain_call,
+    traced_call,
+)
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.reached import (
     check_leaks,
@@ -50,7 +50,6 @@ from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
-from eagerjit.recording.traced_texts import given_text
 from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import mode
 from eagerjit.runtime.interrupts import surely
@@ -58,7 +57,6 @@ from eagerjit.runtime.queued import Queued, queued_before
 from eagerjit.runtime.records import record
 from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.observation import Renewed, TraceBreak, is_internal
 from eagerjit.watching.observer import Observer
 from eagerjit.watching.slots import Slot
@@ -116,7 +114,7 @@ class Recording:
                     self.known.learn(varying)
                     self.known.slots |= self.replaced
                     self.known.unseen |= tracer.journal.unseen
-                    tracer.arguments = None
+                    tracer.arguments, tracer.added_to = None, ()
                     check_leaks(tracer)
                 break
             except BaseException as ended:
@@ -154,12 +152,14 @@ class Recording:
         grad_mode = mode.gradients()
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
-            inputs = self._arguments(tracer, structure, leaves)
+            inputs = arguments_of(tracer, structure, leaves, self.where())
             observer, flattening, shape = self._run(tracer, traced_call(structure, inputs), varying, heard, grad_mode)
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             surroundings = inspect_code(function, observer, owners := [x for x in (owner, *leaves) if x is not None])
             guards = add_guards(tracer, surroundings, journal)
+            lists = [x for m, x in zip(marks_of(structure), leaves, strict=False) if type(x) is list and m is not list]
+            guards += [Unchanged(x, journal.changing()) for x in lists if not journal.windows.histories.is_open(x)]
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
             known = [*enumerate(inputs), *journal.world.tensors, *journal.opened.tensors]
@@ -193,7 +193,7 @@ class Recording:
         journal = tracer.journal = observer.journal
         journal.checks += tracer.checks
         note_partials(journal, self.function)
-        journal.paths = paths_of(call, tracer.records)
+        journal.paths = paths_of(call, tracer.records, known=set(map(id, tracer.arguments or ())))
         journal.world.open(*world)
         open_unseen(journal, varying)
         try:
@@ -270,7 +270,7 @@ class Recording:
         }
         compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
         freed = list(_freed(results[: len(unique)]))
-        n_results, n_user, key = len(results), len(unique), key_of(call.leaves, has_texts(structure))
+        n_results, n_user, key = len(results), len(unique), key_of(call.leaves, kinds_that_vary(structure))
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape, whole = call.shape if commit else call.shape[2][0], bool(commit) or not call.plain
         slots, host = [s for s in tracer.slots.values() if type(s) is Slot], tracer.host.work()
@@ -323,7 +323,7 @@ class Recording:
             with recording(-1.0, tracer), tracer, in_modes(done[1].modes):
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
                 asked, beginning, work, kept = done
-                inputs = self._arguments(tracer, structure, arguments, work)
+                inputs = arguments_of(tracer, structure, arguments, self.where(), work)
                 world = answers_of(asked, arguments, kept), True, asked
                 with beginning.again(arguments):
                     out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
@@ -336,54 +336,6 @@ class Recording:
             raise RuntimeError(f"{self.name}: its gradient cannot be compiled: {problem}") from problem
         finally:
             mode.set_grad_mode(before)
-
-    def _arguments(
-        self, tracer: Tracer, structure: Any, leaves: Sequence[Any], before: HostSteps | None = None
-    ) -> list[Any]:
-        """Make the arguments inputs or guards; one object in several places is one input. `before`: see `HostWork`."""
-        inputs: list[Any] = []
-        tracer.records = frozenset(pytree.records_in(structure))
-        marks = list(marks_of(structure))
-        places = list(places_of(structure)) if str in marks else []
-        for mark, leaf in zip(marks, leaves, strict=False):
-            if type(mark) is pytree.Again:
-                tracer.bindings.append(SameGuard(tracer.new_leaf(), int(mark)))
-                inputs.append(inputs[mark])
-            elif mark is str:
-                inputs.append(given_text(tracer, tracer.new_leaf(), leaf, places[len(inputs)]))
-            elif type(mark) is related.ViewOf:
-                tracer.new_leaf()
-                inputs.append(None)
-            else:
-                inputs.append(self._argument(tracer, leaf))
-        end = len(marks) + related.additional(marks)
-        more = [self._argument(tracer, leaf) for leaf in leaves[len(marks) : end]]
-        tracer.host = HostWork(tracer, leaves, before)
-        related.relate(tracer, marks, leaves, inputs, more)
-        for position, mark in enumerate(marks):
-            inputs[position] = inputs[mark] if type(mark) is pytree.Again else inputs[position]
-        for leaf, value in enumerate(inputs):
-            if isinstance(value, MethodType):
-                guard_method(tracer, leaf, value)
-        return inputs
-
-    def _argument(self, tracer: Tracer, value: Any) -> Any:
-        """Make an argument an input or a guard of the trace."""
-        leaf = tracer.new_leaf()
-        kind = type(value)
-        if isinstance(value, Tensor) and not getattr(kind, "is_recorded", False):
-            tracer.tensor_leaf(value, leaf, symbolic=True)
-            return value
-        if kind is float:
-            return tracer.float_leaf(value, leaf)
-        if kind is int and -(2**63) <= value < 2**63:
-            return tracer.int_leaf(value, leaf)
-        if isinstance(value, np.ndarray):
-            raise TraceBreak("an argument is a NumPy array that no tensor can lie over", self.where())
-        if isinstance(value, (*CONTAINERS, array)):
-            tracer.checks.append(Unchanged(value, frozenset()))
-        guard_argument(tracer, leaf, value)
-        return value
 
 
 def _freed(results: Sequence[Any]) -> Iterator[tuple[int, GradNode]]:

@@ -306,7 +306,8 @@ class Calls(PutOff, LibraryCalls):
         for container, names in CHANGING.items():
             if isinstance(owner, container) and name in names:
                 if any(is_consumed(a) for a in args):
-                    return None if journal.is_fresh(owner) else self.refused(f"calls {name} with an iterator", source)
+                    made = journal.is_fresh(owner) and id(owner) not in journal.paths
+                    return None if made else self.refused(f"calls {name} with an iterator", source)
                 if name not in BLIND and not (name == "__setitem__" and isinstance(owner, dict)):
                     journal.note_read(owner, None)
                 journal.method(owner, name, args, kwargs, source)

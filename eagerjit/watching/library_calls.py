@@ -173,7 +173,8 @@ class LibraryCalls:
             return False
         owner = args[0] if type(function) is MethodDescriptorType else function.__self__
         taken = isinstance(owner, CONTAINERS) and is_consumed(args[-1])
-        return taken and self.journal.is_fresh(args[-1]) and not self.journal.is_fresh(owner)
+        outside = id(owner) in self.journal.paths or not self.journal.is_fresh(owner)
+        return taken and outside and self.journal.is_fresh(args[-1])
 
     def adding(self, target: Any, method: str, items: Any, frame: Any, source: str) -> Any:
         """What takes the place of a list before `+=` of an iterator that the call has made; None before others."""
