@@ -51,8 +51,10 @@ class Grown(NamedTuple):
 
     def added_to(self, call: Any) -> set[int]:
         """The ids of the lists of a call to which the function only adds."""
-        found = [_part_at(call, place) for place in self.places]
-        return {id(x) for x in found if type(x) is list}
+        return {id(x) for x in (_part_at(call, place) for place in self.places) if type(x) is list}
+
+
+_NOT_GROWN = Grown()
 
 
 def _part_at(value: Any, place: tuple[Any, ...]) -> Any:
@@ -69,10 +71,10 @@ def flatten_call(args: Any, kwargs: Any, ways: Ways = NO_WAYS) -> tuple[Structur
     Objects that `ways` takes apart are leaves after all where one of them lies in two places, or where they hold much.
     """
     leaves: list[Any] = []
-    grown = ways.get(list) or Grown()
+    grown = ways.get(list) or _NOT_GROWN
     added_to = grown.added_to((args, kwargs))
     try:
-        named = ways if grown == Grown() else {**ways, list: added_to | grown.known.keys()}
+        named = ways if grown is _NOT_GROWN else {**ways, list: added_to | grown.known.keys()}
         structure = pytree.flatten((args, kwargs), leaves, named)
         closed = {kind: opens for kind, opens in ways.items() if not opens or kind in (str, list)}
         several = len(closed) < len(ways) and _are_several(opened(structure, (args, kwargs)))
