@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
+_PLAIN = object.__getattribute__
 _OF_PYTHON = (MethodDescriptorType, WrapperDescriptorType)
 
 
@@ -25,6 +26,8 @@ def own_attributes(value: Any) -> Any:
 
 def _is_looked_up_by_code(kind: type) -> bool:
     """Whether code of a program takes part in finding attributes; Python's own may know other dictionaries."""
+    if type(kind) is type and kind.__getattribute__ is _PLAIN and not hasattr(kind, "__getattr__"):
+        return False
     for name in ("__getattribute__", "__getattr__"):
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
         if found is not None and not isinstance(found, _OF_PYTHON):

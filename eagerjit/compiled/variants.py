@@ -171,7 +171,7 @@ class Variant:
         """
         if self.apart is not None:
             held = [slot.read() for slot in self.slots if not slot.path]
-            if not are_apart(call[:2], self._records, self.apart.keys(), held):
+            if not are_apart(call[:2], self._records, self.apart.keys(), held, leaves):
                 return FAILED
         if self.inquiries:
             outcome = follow(self.inquiries, leaves, call, functools.partial(self._known, leaves, call))

@@ -31,7 +31,9 @@ def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
     kind = type(value)
     if kind in LEAVES:
         return None
-    if kind is list or kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+    if kind is list or kind is tuple:
+        return range(len(value))
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return None if dictionary_of(value) else range(len(value))
     if kind is dict or kind is OrderedDict:
         return tuple(value)
@@ -139,13 +141,15 @@ class Form:
         return Form(dict(self.containers), dict(self.tensors), dict(self.numbers))
 
 
-def are_apart(arguments: Any, records: Set[type], others: Set[int], values: Sequence[Any]) -> bool:
+def are_apart(
+    arguments: Any, records: Set[type], others: Set[int], values: Sequence[Any], leaves: Sequence[Any]
+) -> bool:
     """Whether no container of a call's arguments lies in them twice, is one of these others, or in these values.
 
-    Objects of the classes `records` are taken apart, as containers are.
+    Objects of the classes `records` are taken apart, as containers are; lists that are leaves are not.
     """
     met = Form()
-    if not _met_once(arguments, met, records):
+    if not _met_once(arguments, met, records, {id(leaf) for leaf in leaves if type(leaf) is list}):
         return False
     given = met.containers.keys()
     if not given:
@@ -156,7 +160,7 @@ def are_apart(arguments: Any, records: Set[type], others: Set[int], values: Sequ
     return others.isdisjoint(given) and given.isdisjoint(held.containers)
 
 
-def _met_once(value: Any, met: Form, records: Set[type]) -> bool:
+def _met_once(value: Any, met: Form, records: Set[type], whole: Set[int]) -> bool:
     """Note the containers in arguments; whether none is met again."""
     keys = keys_of(value) if isinstance(value, (list, tuple, dict)) else None
     keys = steps_in(value) if type(value) in records else keys
@@ -166,4 +170,4 @@ def _met_once(value: Any, met: Form, records: Set[type]) -> bool:
         if id(value) in met.containers:
             return False
         met.containers[id(value)] = value
-    return all(_met_once(part_of(value, key), met, records) for key in keys)
+    return id(value) in whole or all(_met_once(part_of(value, key), met, records, whole) for key in keys)
