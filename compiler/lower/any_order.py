@@ -10,7 +10,6 @@ from __future__ import annotations
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.memory_order import DEEPEST, Turning, memory_order
 from eagerjit.compiler.lower.prepare import with_nodes
-from eagerjit.compiler.ops import views
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Trace
@@ -48,24 +47,24 @@ def _is_free(node: Node) -> bool:
 
 
 def _order(turning: Turning, node: Node) -> tuple[int, ...] | None:
-    """The one order of all memory that is read; None where that is the order of the indices, or there are several."""
+    """The one order of all memory that is read; None where that is the order of the indices, or there are several.
+
+    Also where what is left of the dimensions is in another order there: results are row-major.
+    """
     shape = node.inputs[0].shape
     orders = {memory_order(value) for value in turning.operands(node.inputs[0]) if value.shape == shape}
     order = orders.pop() if len(orders) == 1 else None
-    return None if order == tuple(range(len(shape))) else order
+    kept = [d for d in order or () if d not in node.attributes["axes"]]
+    return None if order == tuple(range(len(shape))) or kept != sorted(kept) else order
 
 
 def _reduced(turning: Turning, node: Node, order: tuple[int, ...]) -> list[Node]:
-    """The reduction over dimensions in another order, runs of adjacent ones after each other, and a view of it."""
+    """The reduction over dimensions in another order, runs of adjacent ones after each other."""
     axes = node.attributes["axes"]
     first = len(turning.nodes)
     found = turning.permuted(node.inputs[0], order, DEEPEST)
     for run in reversed(_runs(order, axes)):
         found = turning.new(node.op, (found,), {"axes": run}, node.op.type_rule(found.type, axes=run), node.source)
-    kept = [d for d in order if d not in axes]
-    if kept != sorted(kept):
-        back = tuple(kept.index(d) for d in sorted(kept))
-        turning.new(views.permute, (found,), {"dims": back}, node.type, node.source)
     return turning.nodes[first:]
 
 

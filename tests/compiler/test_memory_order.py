@@ -75,6 +75,16 @@ def test_what_is_the_same_in_any_order_goes_through_memory_as_it_lies(turned, pl
     assert found == expected
 
 
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_results_in_any_order_are_row_major(dim, keepdim):
+    x = torch.arange(60).reshape(3, 5, 4).permute(2, 1, 0)
+    for reduce in (lambda x: x.amax(dim, keepdim), lambda x: (x > 7).any(dim, keepdim), lambda x: x.sum(dim, keepdim)):
+        expected = reduce(x.contiguous())
+        for found in (reduce(x), torch.jit(reduce)(x)):
+            assert torch.equal(found, expected) and found.stride() == expected.stride()
+
+
 def test_what_others_read_too_is_computed_once():
     def work(x):
         y = (x.t() * 3).int()
