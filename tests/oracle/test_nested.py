@@ -201,7 +201,6 @@ PRODUCTS = {
     "embedding": lambda t, x: t.nn.functional.embedding(x.abs().clamp(max=4).long(), t.arange(15.0).view(5, 3)),
     "attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(heads(x), heads(x * 2), heads(x + 1)),
     "attention, scaled": lambda t, x: t.nn.functional.scaled_dot_product_attention(*[heads(x)] * 3, scale=0.3),
-    "attention of three dimensions": lambda t, x: t.nn.functional.scaled_dot_product_attention(x, x, x),
 }
 FACTS = {
     "shape": lambda t, x: x.shape,
@@ -350,7 +349,7 @@ REFUSED = {
     "flatten rows", "chunk of rows", "cat of rows", "cat of components", "select a row", "components beyond",
     "rows of all", "a row of all", "by a mask", "rows of components", "sum 0", "mean 0", "amax 0", "amin 0", "prod 0",
     "sum of rows and features", "sum of components and features", "softmax of components",
-    "linear of a transposed one", "ragged twice", "layer_norm of rows", "attention of three dimensions",
+    "linear of a transposed one", "ragged twice", "layer_norm of rows",
 }  # fmt: skip
 DIFFERENTIATED = [
     name for name in {**POINTWISE, **SHAPES, **SUMS, **PRODUCTS}
@@ -436,6 +435,8 @@ def test_attention_in_between() -> None:
             a, b = (x.unflatten(-1, (2, 3)).transpose(0, 1).unsqueeze(0) for x in (a, b))
             expected = functional.scaled_dot_product_attention(a, b, b, is_causal=causal)[0]
             assert eagerjit.allclose(one, expected, atol=1e-5)
+    with pytest.raises(RuntimeError, match="of nested tensors all three are nested, of four dimensions"):
+        functional.scaled_dot_product_attention(q, q, q)
 
 
 def test_what_pytorch_has_not_got() -> None:
