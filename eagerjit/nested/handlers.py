@@ -86,7 +86,7 @@ COMMON: dict[str, Any] = {
         "is_inference", "is_conj", "is_neg", "untyped_storage", "storage", "storage_offset", "data_ptr", "_version",
         "retains_grad", "output_nr", "name", "is_distributed", "is_meta", "is_quantized", "is_mkldnn", "is_mps",
         "is_xla", "is_xpu", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "nbytes",
-    ), lambda func, self, *args, **options: _fact_of(func, self, args, options)),
+    ), _of_values),
     **dict.fromkeys(("numpy", "tolist", "__array__"), _no_array),
     **{name: lambda func, self, kind=kind: kind(_item(func, self)) for name, kind in (
         ("__float__", float), ("__int__", int), ("__complex__", complex),
@@ -104,13 +104,6 @@ JAGGED: dict[str, Any] = {
     **COMMON, **jagged_views.HANDLERS, **reductions.HANDLERS, **products.HANDLERS, "stride": _stride,
 }  # fmt: skip
 STRIDED: dict[str, Any] = {**COMMON, **blocks.HANDLERS}
-
-
-def _fact_of(func: Any, self: NestedTensor, args: Any, options: Any) -> Any:
-    """What the values answer, to a method or, where `func` reads an attribute, of the name that it has."""
-    if func.__name__ != "__get__":
-        return func(self._entries, *args, **options)
-    return func(self._entries)
 
 
 def handler_of(name: str, tensor: NestedTensor) -> Any:

@@ -145,6 +145,10 @@ class NestedTensor(PartedTensor, taken=False):
         """The same components without history."""
         return self.with_values(self._entries.detach())
 
+    def in_own_memory(self) -> NestedTensor:
+        """A copy of the values, without history."""
+        return self.with_values(self._entries.detach().clone())
+
     def clone(self, **options: Any) -> Any:
         """A copy in memory of its own."""
         return self.with_values(self._entries.clone())
@@ -156,30 +160,10 @@ class NestedTensor(PartedTensor, taken=False):
 
     __str__ = __repr__
 
-    def __format__(self, specification: str) -> str:
-        return object.__format__(self, specification)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         places = self._places_
         parts = (places.rows.offsets, places.rows.lengths, places.dim) if self._is_jagged else places.shapes
         return rebuilt, (self._is_jagged, parts, self._values_.detach(), self._requires_grad, dict(self.__dict__))
-
-    def __copy__(self) -> NestedTensor:
-        return self._again(self._places_, self._values_.detach())
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NestedTensor:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user support the deepcopy protocol at the moment"
-            )
-        if id(self) not in memo:
-            memo[id(self)] = self._again(self._places_, self._values_.detach().clone())
-        return memo[id(self)]
-
-    def _again(self, places: Any, values: Tensor) -> NestedTensor:
-        tensor = made(places, values).requires_grad_(self._requires_grad)
-        tensor.__dict__.update(self.__dict__)
-        return tensor
 
 
 def rebuilt(is_jagged: bool, parts: Any, values: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Any:

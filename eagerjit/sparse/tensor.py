@@ -151,6 +151,10 @@ class SparseTensor(PartedTensor, taken=False):
         """A gradient's values at this tensor's places."""
         return gradient.sparse_mask(self)._entries  # type: ignore[no-any-return]
 
+    def in_own_memory(self) -> SparseTensor:
+        """A copy of places and values, without history."""
+        return made(self._pattern.cloned(), self._entries.detach().clone(), self._sizes)
+
     def clone(self, **options: Any) -> Any:
         """A copy in memory of its own."""
         from eagerjit.sparse.conversion import clone
@@ -174,30 +178,11 @@ class SparseTensor(PartedTensor, taken=False):
 
     __str__ = __repr__
 
-    def __format__(self, specification: str) -> str:
-        return object.__format__(self, specification)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         return rebuilt, (*self._pattern.parts, self._entries.detach(), tuple(self._sizes), *self._about())
 
     def _about(self) -> tuple[Any, ...]:
         return self._pattern.layout, getattr(self._pattern, "coalesced", True), self._requires_grad, dict(self.__dict__)
-
-    def __copy__(self) -> SparseTensor:
-        tensor = self.detach().requires_grad_(self._requires_grad)
-        tensor.__dict__.update(self.__dict__)
-        return tensor
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user support the deepcopy protocol at the moment"
-            )
-        if id(self) not in memo:
-            memo[id(self)] = made(self._pattern.cloned(), self._entries.detach().clone(), self._sizes)
-            memo[id(self)].requires_grad_(self._requires_grad)
-            memo[id(self)].__dict__.update(self.__dict__)
-        return memo[id(self)]
 
 
 def rebuilt(*parts: Any) -> SparseTensor:

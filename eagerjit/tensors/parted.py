@@ -58,6 +58,31 @@ class PartedTensor(Tensor, taken=False):
         """A tensor of this one's kind with other values in the same places."""
         raise NotImplementedError
 
+    def in_own_memory(self) -> Any:
+        """A copy of everything, without history."""
+        raise NotImplementedError
+
+    def _as_this(self, made: Any) -> Any:
+        """A tensor with this one's attributes, which requires a gradient if this one does."""
+        made.requires_grad_(self._requires_grad)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __format__(self, specification: str) -> str:
+        return object.__format__(self, specification)
+
+    def __copy__(self) -> Any:
+        return self._as_this(self.detach())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user support the deepcopy protocol at the moment"
+            )
+        if id(self) not in memo:
+            memo[id(self)] = self._as_this(self.in_own_memory())
+        return memo[id(self)]
+
     def values_of(self, gradient: Tensor) -> Tensor:
         """The values of a gradient of this tensor."""
         raise NotImplementedError
