@@ -8,6 +8,7 @@ permuted to that of the memory, before elementwise work that nobody else reads.
 from __future__ import annotations
 
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.kinds import finds_places
 from eagerjit.compiler.lower.memory_order import DEEPEST, Turning, memory_order
 from eagerjit.compiler.lower.prepare import with_nodes
 from eagerjit.compiler.passes.dead import remove_dead
@@ -43,7 +44,7 @@ def in_any_order(trace: Trace) -> Trace:
 def _is_free(node: Node) -> bool:
     """Whether this is a reduction with the same result in any order."""
     exact = node.op.family == "reduction" and node.inputs[0].dtype.kind in EXACT
-    return exact and not node.op.scalar.startswith("arg") and len(node.inputs[0].shape) > 1
+    return exact and not finds_places(node) and len(node.inputs[0].shape) > 1
 
 
 def _order(turning: Turning, node: Node) -> tuple[int, ...] | None:

@@ -9,6 +9,11 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import BLOCK
 
 
+def finds_places(node: Node) -> bool:
+    """Whether a reduction gives the places of what it finds: these are places in the order of the indices."""
+    return node.op.scalar.startswith("arg")
+
+
 def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
     """("rows", number of rows), ("columns", ...), ("total", 1) or ("middle", ...), by the axes alone."""
     shape = node.inputs[0].type.shape
@@ -18,7 +23,7 @@ def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
     if before == 1 and after == 1:
         extent = node.inputs[0].type.numel
         small = isinstance(extent, int) and extent <= BLOCK
-        return ("rows", 1) if small or node.op.scalar.startswith("arg") else ("total", 1)
+        return ("rows", 1) if small or finds_places(node) else ("total", 1)
     if after == 1:
         return "rows", before
     if before == 1:

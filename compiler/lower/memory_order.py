@@ -16,7 +16,7 @@ from typing import Any
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.kinds import reduction_kind
+from eagerjit.compiler.lower.kinds import finds_places, reduction_kind
 from eagerjit.compiler.lower.prepare import with_nodes
 from eagerjit.compiler.ops import elementwise, views
 from eagerjit.compiler.passes.dead import may_raise, remove_dead
@@ -95,7 +95,7 @@ def _reduced_together(value: Node, reduction: Node, alone: set[Node]) -> bool:
     """
     kind, _ = reduction_kind(reduction)
     shape = reduction.inputs[0].type.shape
-    if kind == "total" or value.type.shape != shape or reduction.op.scalar.startswith("arg"):
+    if kind == "total" or value.type.shape != shape or finds_places(reduction):
         return False
     steps, axes = layout(value).strides, reduction.attributes["axes"]
     reduced, after = ([d for d in dims if shape[d] != 1] for dims in (axes, range(axes[-1] + 1, len(shape))))
