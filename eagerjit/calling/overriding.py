@@ -213,7 +213,8 @@ def overloaded(arguments: Iterable[Any]) -> list[Any]:
     """One argument of each class that is asked, subclasses before their bases; lists and tuples are looked into."""
     found: list[Any] = []
     for argument in arguments:
-        for one in argument if isinstance(argument, (list, tuple)) else (argument,):
+        looked_into = issubclass(type(argument), (list, tuple))  # not what stands for a list of a recorded call's ints
+        for one in argument if looked_into else (argument,):
             kind = type(one)
             if kind in PLAIN or not is_asked(kind) or any(type(f) is kind for f in found):
                 continue

@@ -51,9 +51,15 @@ def _tied(value: Any) -> Any:
 
 
 def _takes(function: Any, args: tuple[Any, ...], kinds: set[type]) -> bool:
-    own = (function, getattr(function, "__wrapped__", None))
-    of_ranges = any(one is known for one in own for known in _OF_RANGES) or _draws_of(function, args)
+    of_ranges = _is_of_ranges(function) or _draws_of(function, args)
     return (TracedText not in kinds and of_ranges) or (TracedList not in kinds and _keeps(function, args))
+
+
+def _is_of_ranges(function: Any) -> bool:
+    """Whether a function, or what it wraps, takes ranges of the call."""
+    while type(function) is FunctionType and function not in _OF_RANGES:
+        function = vars(function).get("__wrapped__")
+    return any(function is known for known in _OF_RANGES)
 
 
 def _draws_of(function: Any, args: tuple[Any, ...]) -> bool:

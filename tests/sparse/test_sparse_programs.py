@@ -171,3 +171,19 @@ def test_laplacian_and_scipy() -> None:
     parts = (csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
     back = scipy.csr_matrix(parts, (20, 20))
     np.testing.assert_allclose((back @ back).toarray(), (csr @ csr).to_dense().numpy(), atol=1e-5)
+
+
+def test_ranges_are_one_version_where_classes_are_asked() -> None:
+    """A sparse tensor in the process lets all functions ask the classes of what they are given."""
+    assert eagerjit.eye(2).to_sparse().is_sparse
+    values = eagerjit.arange(20.0)
+
+    @eagerjit.jit(fullgraph=True)
+    def ranges(values: Any, n: int) -> Any:
+        made = eagerjit.as_tensor(range(n)) + eagerjit.tensor(range(1, n + 1))
+        return values[range(n)] + values[list(range(n))] + made
+
+    for n in range(2, 12):
+        expected = [4.0 * i + 1 for i in range(n)]
+        assert ranges(values, n).tolist() == expected
+    assert ranges.cache_info().compiles == 1
