@@ -118,6 +118,7 @@ _LAZY_NAMES = {
         "_assert", "_assert_async", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
     ), "eagerjit.namespace.checks"),
     "_scaled_mm": "eagerjit.ops.float8", "_int_mm": "eagerjit.ops.products",
+    "_grouped_mm": "eagerjit.ops.grouped",
     **dict.fromkeys(
         (f"{kind}Type" for kind in (
             "Any Bool Class Complex DeviceObj Dict Enum Float Future Int Interface List None Number Optional PyObject "

@@ -151,6 +151,7 @@ _NETWORK = {
     "eagerjit.ops.adaptive": "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
     "adaptive_max_pool3d",
     "eagerjit.nn.linear_losses": "linear_cross_entropy",
+    "eagerjit.ops.grouped": "grouped_mm",
     "eagerjit.nn.multihead": "multi_head_attention_forward",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
     "fractional_max_pool3d_with_indices",

@@ -8,9 +8,10 @@ from typing import Any
 from eagerjit.optim import lr_scheduler, optimizer
 from eagerjit.optim.adaptive import Adadelta, Adamax, NAdam, RAdam
 from eagerjit.optim.algorithms import SGD, Adagrad, Adam, AdamW, RMSprop
+from eagerjit.optim.helpers import ParamsT
 from eagerjit.optim.lbfgs import LBFGS
 from eagerjit.optim.matrices import Adafactor, Muon
-from eagerjit.optim.optimizer import Optimizer, ParamsT
+from eagerjit.optim.optimizer import Optimizer
 from eagerjit.optim.others import ASGD, Rprop
 from eagerjit.optim.sparse_adam import SparseAdam
 

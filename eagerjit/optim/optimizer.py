@@ -15,16 +15,10 @@ import numpy as np
 from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.guards.epochs import States, Table, noted
-from eagerjit.optim import again
+from eagerjit.optim import again, helpers
 from eagerjit.optim.arithmetic import real, refuse_capturable, refuse_differentiable
 from eagerjit.optim.groups import Group, checked_group, has_names, is_pair
-from eagerjit.optim.hooks import (
-    common,
-    hook_step,
-    hooked,
-    register_optimizer_step_post_hook,  # noqa: F401  # found here by programs
-    register_optimizer_step_pre_hook,  # noqa: F401
-)
+from eagerjit.optim.hooks import common, hook_step, hooked
 from eagerjit.optim.states import begin as begin_states
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.binding import bound
@@ -39,10 +33,8 @@ _APART = frozenset(("state", "param_groups", "_optimizer_step_pre_hooks", "_opti
 REQUIRED = required = object()
 """Stands for an option that every group must give."""
 
-ParamsT = params_t = Iterable[Any]
 
-
-class Optimizer:
+class Optimizer(helpers.Updates):
     """Base class of optimizers: subclasses define `update(group, parameters, gradients, states)`, or `step` itself.
 
     `params` are tensors, pairs of a name and a tensor, or dictionaries of "params" and options, one for each group.
@@ -369,6 +361,13 @@ class Optimizer:
             lines = [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
             groups.append("\n".join([f"\nParameter Group {index}", *lines, ""]))
         return f"{type(self).__name__} (" + "".join(groups) + ")"
+
+
+def __getattr__(name: str) -> Any:
+    """What programs find beside the class."""
+    if name not in helpers.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(helpers, name)
 
 
 def _value(value: Any) -> Any:

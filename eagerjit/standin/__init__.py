@@ -53,7 +53,6 @@ _PLACES = {
     **dict.fromkeys((f"torch.distributed.elastic.{name}" for name in (
         "multiprocessing", "multiprocessing.errors",
     )), "eagerjit.distributed.elastic"),
-    "torch.distributed.algorithms.join": "eagerjit.distributed.algorithms",
     "torch.distributed.constants": "eagerjit.distributed.groups",
     "torch.distributed.distributed_c10d": "eagerjit.distributed",
     "torch.distributed.launch": "eagerjit.distributed.run",
@@ -61,7 +60,6 @@ _PLACES = {
     "torch.jit._script": "eagerjit.script",
     "torch.jit._trace": "eagerjit.script",
     "torch.jit.annotations": "eagerjit.script.annotations",
-    "torch.nn.parallel.data_parallel": "eagerjit.nn.parallel",
     "torch.nn.parallel.distributed": "eagerjit.nn.distributed",
     "torch.nn.parallel.scatter_gather": "eagerjit.nn.parallel",
     "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
@@ -95,6 +93,9 @@ _BESIDE = {"functorch": "eagerjit.func.functorch", "safetensors.torch": "eagerji
 _OF_A_FUNCTIONS_NAME = {
     "torch.autograd.gradcheck": "eagerjit.autograd.check",
     "torch.multiprocessing.spawn": "eagerjit.multiprocessing",
+    **{f"torch.nn.parallel.{name}": "eagerjit.nn.parallel" for name in (
+        "data_parallel", "parallel_apply", "replicate",
+    )},
     "torch.nn.utils.spectral_norm": "eagerjit.nn.utils.norms",
     "torch.nn.utils.weight_norm": "eagerjit.nn.utils.norms",
 }

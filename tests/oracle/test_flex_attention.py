@@ -102,3 +102,41 @@ def test_lse_and_errors() -> None:
     with pytest.raises(ValueError, match="q_len=16"):
         mask = ours.create_block_mask(lambda b, h, i, j: i >= j, None, None, 8, 8)
         ours.flex_attention(query, key, value, block_mask=mask)
+
+
+@pytest.mark.parametrize("full", (True, False))
+@pytest.mark.parametrize("sizes", (None, (250, 300)))
+def test_masks_of_blocks(full: bool, sizes: Any) -> None:
+    made = []
+    for t, module in ((torch, theirs), (eagerjit, ours)):
+        mask = module.create_block_mask(lambda b, h, i, j: i >= j, 1, 2, 256, 384, device="cpu", BLOCK_SIZE=(64, 128))
+        lists = [mask.kv_num_blocks, mask.kv_indices, *((mask.full_kv_num_blocks, mask.full_kv_indices) * full)]
+        again = module.BlockMask.from_kv_blocks(
+            *lists, BLOCK_SIZE=(64, 128), mask_mod=mask.mask_mod, seq_lengths=sizes
+        )
+        kept = [again.kv_num_blocks, again.kv_indices, again.q_num_blocks, again.q_indices, again.full_kv_num_blocks]
+        kept += [again.full_q_indices, again.to_dense(), again[:, :1].kv_num_blocks, again[0].full_kv_num_blocks]
+        lists_kept = [x if x is None else x.tolist() for x in kept]
+        made.append([again.BLOCK_SIZE, tuple(again.shape), again.seq_lengths, lists_kept])
+        without = module.BlockMask.from_kv_blocks(*lists[:2], compute_q_blocks=False)
+        assert without.q_num_blocks is None and tuple(without.shape)[-2:] == (512, 384)
+        with pytest.raises(AssertionError):
+            module.BlockMask.from_kv_blocks(*lists[:2], full_kv_num_blocks=lists[0])
+        with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+            module.BlockMask.from_kv_blocks(t.ones(()), t.ones(3))
+    assert made[0] == made[1]
+
+
+def test_attention_sees_what_blocks_say() -> None:
+    numbers, indices = eagerjit.tensor([[[1, 2]]]), eagerjit.tensor([[[[2, 0, 1], [1, 0, 2]]]])
+    mask = ours.BlockMask.from_kv_blocks(
+        numbers.int(), indices.int(), (numbers - 1).int(), indices.flip(-1).int(), 4, lambda b, h, i, j: i % 4 >= j % 4
+    )
+    part = [[[0, 0, 1], [1, 1, 0]], [[0, 0, 0], [0, 0, 1]]]
+    in_part, whole = (np.kron(np.array(p), np.ones((4, 4))) > 0 for p in part)
+    causal = np.tile(np.tril(np.ones((4, 4))) > 0, (2, 3))
+    shown = eagerjit.tensor(in_part & causal | whole)
+    query, key = eagerjit.randn(1, 1, 8, 4), eagerjit.randn(1, 1, 12, 4)
+    found = ours.flex_attention(query, key, key, block_mask=mask)
+    expected = eagerjit.nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=shown)
+    assert eagerjit.allclose(found, expected, atol=1e-5)

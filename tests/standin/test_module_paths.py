@@ -33,6 +33,7 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck
 from torch.cuda.nccl import is_available as has_nccl
 from torch.cuda.random import get_rng_state, manual_seed_all
 from torch.distributed._tensor import DeviceMesh, DTensor
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, checkpoint_wrapper
 from torch.distributed.algorithms.join import Join, Joinable
 from torch.distributed.constants import default_pg_timeout
 from torch.distributed.distributed_c10d import ReduceOp, _get_default_group
@@ -40,6 +41,9 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from torch.jit._script import RecursiveScriptModule, ScriptModule
 from torch.multiprocessing.spawn import ProcessRaisedException, spawn
 from torch.nn.attention.bias import CausalBias, causal_lower_right
+from torch.nn.parallel.data_parallel import DataParallel, data_parallel
+from torch.nn.parallel.parallel_apply import parallel_apply
+from torch.nn.parallel.replicate import replicate
 from torch.nn.utils.memory_format import convert_conv2d_weight_memory_format
 from torch.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from torch.nn.utils.weight_norm import remove_weight_norm, weight_norm
@@ -53,6 +57,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 assert torch.autograd.gradcheck is gradcheck and torch.multiprocessing.spawn is spawn
 assert torch.nn.utils.weight_norm is weight_norm and torch.nn.utils.spectral_norm is spectral_norm
+assert torch.nn.parallel.replicate is replicate and torch.nn.parallel.parallel_apply is parallel_apply
+assert torch.nn.parallel.data_parallel is data_parallel and torch.nn.DataParallel is DataParallel
 assert callable(torch.multiprocessing.spawn) and Tensor is torch.Tensor and vmap is again is torch.vmap
 assert "eagerjit" in get_pretty_env_info() and not has_nccl([torch.ones(1)])
 assert record(grad) is grad

@@ -22,6 +22,7 @@ __all__ = [
 
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 Mod = Callable[..., Tensor]
+_Listed = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
 
 
 class AuxRequest(NamedTuple):
@@ -94,25 +95,56 @@ class BlockMask:
     full_kv_num_blocks, ...     the same for blocks that are seen as a whole
     """
 
-    def __init__(self, mask: Tensor, mask_mod: Mod, block_size: tuple[int, int]):
+    def __init__(self, mask: Tensor, mask_mod: Mod, block_size: tuple[int, int], listed: _Listed | None = None):
         self.mask, self.mask_mod, self.BLOCK_SIZE = mask, mask_mod, block_size
         self.seq_lengths = (mask.shape[-2], mask.shape[-1])
-        seen = self._counts()
-        rows, columns = block_size
-        full, some = seen == rows * columns, (seen > 0) & (seen < rows * columns)
-        self.kv_num_blocks, self.kv_indices = _listed(some)
-        self.full_kv_num_blocks, self.full_kv_indices = _listed(full)
-        self.q_num_blocks, self.q_indices = _listed(some.mT)
-        self.full_q_num_blocks, self.full_q_indices = _listed(full.mT)
+        self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices = listed or self._blocks()
+        self.q_num_blocks, self.q_indices = _turned(self.kv_num_blocks, self.kv_indices)
+        self.full_q_num_blocks, self.full_q_indices = _turned(self.full_kv_num_blocks, self.full_kv_indices)
 
-    def _counts(self) -> Tensor:
-        """How many positions of each block are seen."""
+    @classmethod
+    def from_kv_blocks(
+        cls, kv_num_blocks: Tensor, kv_indices: Tensor, full_kv_num_blocks: Tensor | None = None,
+        full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+        mask_mod: Mod | None = None, seq_lengths: tuple[int, int] | None = None, compute_q_blocks: bool = True,
+        **order: Any,
+    ) -> BlockMask:  # fmt: skip
+        """The BlockMask that shows what `mask_mod` does in some blocks, and all of others.
+
+        kv_num_blocks, kv_indices   of every block of queries: how many blocks of keys it sees in part, and which
+        full_kv_num_blocks, ...     the same for blocks that it sees as a whole
+        seq_lengths                 numbers of queries and keys; those of whole blocks otherwise
+
+        Raises RuntimeError for `kv_indices` of less than two dimensions, AssertionError for one of the full ones alone.
+        """
+        if kv_indices.ndim < 2:
+            raise RuntimeError("BlockMask must have at least 2 dimensions")
+        if (full_kv_num_blocks is None) != (full_kv_indices is None):
+            raise AssertionError("full_kv_num_blocks and full_kv_indices must be both provided or omitted")
+        size = BLOCK_SIZE if isinstance(BLOCK_SIZE, tuple) else (BLOCK_SIZE, BLOCK_SIZE)
+        *batch, rows, columns = kv_indices.shape
+        queries, keys = seq_lengths or (rows * size[0], columns * size[1])
+        examples, heads = [1, 1, *batch][-2:]
+        shown = create_mask(mask_mod or noop_mask, examples, heads, queries, keys, kv_indices.device)
+        mask = shown.view(*batch, queries, keys) & _spread(_set(kv_num_blocks, kv_indices), size, queries, keys)
+        if full_kv_num_blocks is not None and full_kv_indices is not None:
+            mask = mask | _spread(_set(full_kv_num_blocks, full_kv_indices), size, queries, keys)
+        listed = kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices
+        made = cls(mask, mask_mod or noop_mask, size, listed)
+        if not compute_q_blocks:
+            made.q_num_blocks = made.q_indices = made.full_q_num_blocks = made.full_q_indices = None
+        return made
+
+    def _blocks(self) -> _Listed:
+        """The blocks that are seen in part, and those that are seen as a whole."""
         rows, columns = self.BLOCK_SIZE
         queries, keys = self.seq_lengths
-        blocks = -(-queries // rows), -(-keys // columns)
-        padded = zeros(*self.mask.shape[:2], blocks[0] * rows, blocks[1] * columns, device=self.mask.device).int()
+        batch, blocks = self.mask.shape[:-2], (-(-queries // rows), -(-keys // columns))
+        padded = zeros(*batch, blocks[0] * rows, blocks[1] * columns, device=self.mask.device).int()
         padded[..., :queries, :keys] = self.mask.int()
-        return padded.view(*self.mask.shape[:2], blocks[0], rows, blocks[1], columns).sum((3, 5))
+        seen = padded.view(*batch, blocks[0], rows, blocks[1], columns).sum((-3, -1))
+        whole = rows * columns
+        return (*_listed((seen > 0) & (seen < whole)), *_listed(seen == whole))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,7 +153,10 @@ class BlockMask:
 
     def to_dense(self) -> Tensor:
         """1 for every block of which anything is seen."""
-        return (self._counts() > 0).int()
+        seen = _set(self.kv_num_blocks, self.kv_indices)
+        if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
+            seen = seen | _set(self.full_kv_num_blocks, self.full_kv_indices)
+        return seen.int()
 
     def numel(self) -> int:
         """The number of positions."""
@@ -134,16 +169,38 @@ class BlockMask:
 
     def to(self, device: Any) -> BlockMask:
         """The mask on a device."""
-        return BlockMask(self.mask.to(device), self.mask_mod, self.BLOCK_SIZE)
+        return self._with(lambda part: part.to(device))
 
     def __getitem__(self, index: Any) -> BlockMask:
         """The mask of some of the batch, and of some heads."""
         indices = index if isinstance(index, tuple) else (index,)
         kept = tuple(slice(i, i + 1 or None) if isinstance(i, int) else i for i in indices)
-        return BlockMask(self.mask[kept], self.mask_mod, self.BLOCK_SIZE)
+        return self._with(lambda part: part[kept])
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> BlockMask:
+        parts = self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices
+        first, second, third, fourth = (None if part is None else change(part) for part in parts)
+        assert first is not None and second is not None
+        return BlockMask(change(self.mask), self.mask_mod, self.BLOCK_SIZE, (first, second, third, fourth))
 
     def __repr__(self) -> str:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, block size {self.BLOCK_SIZE})"
+
+
+def _set(numbers: Tensor, indices: Tensor) -> Tensor:
+    """Which blocks of each row are listed."""
+    columns = arange(indices.shape[-1], device=indices.device)
+    return ((indices[..., None] == columns) & (columns[:, None] < numbers[..., None, None])).any(-2)
+
+
+def _spread(blocks: Tensor, size: tuple[int, int], queries: int, keys: int) -> Tensor:
+    """What is said of blocks, of the positions in them."""
+    return blocks.repeat_interleave(size[0], -2).repeat_interleave(size[1], -1)[..., :queries, :keys]
+
+
+def _turned(numbers: Tensor | None, indices: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """The rows listed of each column, where columns are listed of each row."""
+    return (None, None) if numbers is None or indices is None else _listed(_set(numbers, indices).mT)
 
 
 def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,1 @@
+"""Modules that keep less for their gradient, under the path that programs import them from."""
