@@ -1,108 +1,98 @@
-"""Functions on nested data under PyTorch's names: tuples, named tuples, lists and dictionaries of any kind."""
+"""Functions on nested data under PyTorch's names: tuples, named tuples, lists, dictionaries and registered classes."""
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque, namedtuple
+import functools
+import types
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+
+from eagerjit.utils.trees.kinds import (
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+)
+from eagerjit.utils.trees.registry import (
+    BUILTIN_TYPES,
+    CONSTANT_NODES,
+    NO_SERIALIZED_TYPE_NAME_FOUND,
+    SERIALIZED_TYPE_TO_PYTHON_TYPE,
+    STANDARD_DICT_TYPES,
+    SUPPORTED_NODES,
+    SUPPORTED_SERIALIZED_TYPES,
+    ConstantNode,
+    Context,
+    GetAttrKey,
+    MappingKey,
+    NodeDef,
+    SequenceKey,
+    _deregister_pytree_node,
+    _dict_flatten,
+    _dict_flatten_with_keys,
+    _dict_unflatten,
+    _get_node_type,
+    _namedtuple_flatten,
+    _namedtuple_unflatten,
+    _private_register_pytree_node,
+    _register_namedtuple,
+    _register_pytree_node,
+    is_constant_class,
+    register_constant,
+    register_dataclass,
+    register_pytree_node,
+)
+from eagerjit.utils.trees.specs import _LEAF_SPEC, LeafSpec, TreeSpec, treespec_dict, treespec_leaf, treespec_tuple
+from eagerjit.utils.trees.texts import (
+    DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
+    EnumEncoder,
+    enum_object_hook,
+    treespec_dumps,
+    treespec_loads,
+)
+
+__all__ = [
+    "BUILTIN_TYPES", "CONSTANT_NODES", "DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL", "NO_SERIALIZED_TYPE_NAME_FOUND",
+    "SERIALIZED_TYPE_TO_PYTHON_TYPE", "STANDARD_DICT_TYPES", "SUPPORTED_NODES", "SUPPORTED_SERIALIZED_TYPES",
+    "_LEAF_SPEC", "ConstantNode", "Context", "EnumEncoder", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec",
+    "MappingKey", "NodeDef", "PyTree", "PyTreeSpec", "SequenceKey", "TreeSpec", "_broadcast_to_and_flatten",
+    "_deregister_pytree_node", "_dict_flatten", "_dict_flatten_with_keys", "_dict_unflatten", "_get_node_type",
+    "_is_leaf", "_namedtuple_flatten", "_namedtuple_unflatten", "_private_register_pytree_node",
+    "_register_namedtuple", "_register_pytree_node", "arg_tree_leaves", "enum_object_hook", "is_constant_class",
+    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq", "is_structseq_class",
+    "is_structseq_instance", "key_get", "keystr", "map_only", "register_constant", "register_dataclass",
+    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
+    "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map",
+    "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+    "treespec_dict", "treespec_dumps", "treespec_leaf", "treespec_loads", "treespec_pprint", "treespec_tuple",
+]  # fmt: skip
 
 PyTree = Any
-Context = Any
+PyTreeSpec = TreeSpec
+KeyEntry = Any
+KeyPath = tuple[Any, ...]
+IsLeaf = Callable[[Any], bool] | None
 
 
-@dataclass(frozen=True)
-class TreeSpec:
-    """How data is nested: the kind of the container, its keys or class, and the same of the children."""
-
-    type: Any
-    context: Any
-    children_specs: list[TreeSpec] = field(default_factory=list)
-
-    @property
-    def num_leaves(self) -> int:
-        """How many leaves data of this nesting has."""
-        return 1 if self.type is None else sum(c.num_leaves for c in self.children_specs)
-
-    def is_leaf(self) -> bool:
-        """Whether there is no container at all."""
-        return self.type is None
+def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether data is no container, or `is_leaf` says so."""
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
-@dataclass(frozen=True)
-class LeafSpec(TreeSpec):
-    """The nesting of what is no container."""
-
-    type: Any = None
-    context: Any = None
+_is_leaf = tree_is_leaf
 
 
-class NodeDef(NamedTuple):
-    """A kind of container: flatten_fn(x) gives (children, context), unflatten_fn makes x of both."""
-
-    type: Any
-    flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten_fn: Callable[[Iterable[Any], Any], Any]
-
-
-def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
-    """A dictionary's values and keys, under PyTorch's name."""
-    return list(d.values()), list(d)
-
-
-def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
-    """The dictionary again."""
-    return dict(zip(context, values, strict=True))
-
-
-SUPPORTED_NODES: dict[Any, NodeDef] = {
-    node.type: node for node in (
-        NodeDef(list, lambda x: (x, None), lambda parts, _: list(parts)),
-        NodeDef(tuple, lambda x: (x, None), lambda parts, _: tuple(parts)),
-        NodeDef(namedtuple, lambda x: (x, type(x)), lambda parts, kind: kind(*parts)),
-        NodeDef(dict, _dict_flatten, _dict_unflatten),
-        NodeDef(OrderedDict, _dict_flatten, lambda parts, keys: OrderedDict(_dict_unflatten(parts, keys))),
-        NodeDef(
-            defaultdict, lambda x: (x.values(), (x.default_factory, list(x))),
-            lambda parts, context: defaultdict(context[0], _dict_unflatten(parts, context[1])),
-        ),
-        NodeDef(deque, lambda x: (x, x.maxlen), lambda parts, length: deque(parts, maxlen=length)),
-    )
-}  # fmt: skip
-"""Kinds of containers by class; one entry serves all named tuples."""
-
-
-def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **described: Any) -> None:
-    """Lets instances of a class be containers: flatten_fn(x) gives (children, context), unflatten_fn makes x of both.
-
-    Raises ValueError for a class that is one already.
-    """
-    if cls in SUPPORTED_NODES:
-        raise ValueError(f"{cls} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
-
-
-def _register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, *described: Any, **options: Any) -> None:
-    """`register_pytree_node` under an older name."""
-    register_pytree_node(cls, flatten_fn, unflatten_fn)
-
-
-def _get_node_type(tree: Any) -> Any:
-    """What `SUPPORTED_NODES` has an object under, if it is a container."""
-    kind = type(tree)
-    named = kind not in SUPPORTED_NODES and isinstance(tree, tuple) and hasattr(kind, "_fields")
-    return namedtuple if named else kind
-
-
-def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """The leaves of nested data, and how they were nested."""
     leaves: list[Any] = []
 
     def visit(part: Any) -> TreeSpec:
-        kind = _get_node_type(part)
-        if kind not in SUPPORTED_NODES or (is_leaf is not None and is_leaf(part)):
+        if tree_is_leaf(part, is_leaf):
             leaves.append(part)
-            return LeafSpec()
+            return _LEAF_SPEC
+        kind = _get_node_type(part)
         children, context = SUPPORTED_NODES[kind].flatten_fn(part)
         return TreeSpec(kind, context, [visit(c) for c in children])
 
@@ -111,66 +101,171 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
-    """Nested data again. Raises ValueError for another number of leaves."""
-    values = list(leaves)
-    if len(values) != treespec.num_leaves:
-        raise ValueError(f"tree_unflatten(): got {len(values)} leaves for a nesting of {treespec.num_leaves}")
-    rest = iter(values)
-
-    def build(spec: TreeSpec) -> Any:
-        if spec.type is None:
-            return next(rest)
-        return SUPPORTED_NODES[spec.type].unflatten_fn([build(c) for c in spec.children_specs], spec.context)
-
-    return build(treespec)
+    """Nested data again. Raises ValueError for another number of leaves, TypeError for what is no TreeSpec."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
+    return treespec.unflatten(leaves)
 
 
-def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of nested data."""
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_iter(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
+def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterator[Any]:
     """The leaves of nested data, one by one."""
     return iter(tree_leaves(tree, is_leaf))
 
 
-def tree_structure(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """The leaves of all arguments."""
+    return [leaf for part in (*args, *kwargs.values()) for leaf in tree_leaves(part)]
+
+
+def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
     """How data is nested."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(
-    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[Any], bool] | None = None
-) -> PyTree:
-    """The data with func(leaf, leaves of `rests` at the same place) for every leaf."""
+def tree_map(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """The data with func(leaf, what `rests` have at the same place) for every leaf.
+
+    Raises ValueError for rests that are nested otherwise, down to the leaves.
+    """
     leaves, spec = tree_flatten(tree, is_leaf)
-    others = [tree_leaves(rest, is_leaf) for rest in rests]
-    return tree_unflatten(list(map(func, leaves, *others)), spec)
+    return spec.unflatten(map(func, leaves, *map(spec.flatten_up_to, rests)))
 
 
-def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree) -> PyTree:
+def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """Call func for every leaf; returns the data itself."""
-    tree_map(func, tree, *rests)
+    leaves, spec = tree_flatten(tree, is_leaf)
+    for given in zip(leaves, *map(spec.flatten_up_to, rests), strict=True):
+        func(*given)
     return tree
 
 
-def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: PyTree) -> PyTree:
-    """The data with func(leaf) for leaves of a type, or those for which `kind` is a predicate that holds."""
-    chosen = kind if callable(kind) and not isinstance(kind, type) else lambda leaf: isinstance(leaf, kind)
-    return tree_map(lambda leaf: func(leaf) if chosen(leaf) else leaf, tree)
+def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """A decorator: the function of what is of a type, or what a predicate holds for, and anything else itself."""
+    chosen = type_or_types_or_pred
+    if isinstance(chosen, (type, tuple, types.UnionType)):
+        pred = functools.partial(_is_instance, chosen)
+    elif callable(chosen):
+        pred = chosen
+    else:
+        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+
+    def decorated(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        @functools.wraps(func)
+        def wrapped(x: Any) -> Any:
+            return func(x) if pred(x) else x
+
+        return wrapped
+
+    return decorated
 
 
-def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
+def _is_instance(kinds: Any, value: Any) -> bool:
+    return isinstance(value, kinds)
+
+
+def tree_map_only(
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
+) -> PyTree:
+    """The data with func(leaf) for leaves of a type, or those for which a predicate holds."""
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
+) -> PyTree:
+    """Call func for leaves of a type, or those for which a predicate holds; returns the data itself."""
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether a predicate holds for every leaf."""
-    return all(map(pred, tree_leaves(tree)))
+    return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether a predicate holds for some leaf."""
-    return any(map(pred, tree_leaves(tree)))
+    return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[Any, Any]], list[Any]]:
-    """The dictionary's items, and its keys."""
-    return list(d.items()), list(d)
+def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether a predicate holds for every leaf of a type."""
+    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether a predicate holds for some leaf of a type."""
+    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
+    """Leaves of data for each leaf of a nesting that goes on below them; None where it is nested otherwise."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    try:
+        below = spec.flatten_up_to(treespec.unflatten([0] * treespec.num_leaves))
+    except ValueError:
+        return None
+    return [leaf for leaf, part in zip(leaves, below, strict=True) for _ in tree_leaves(part, is_leaf)]
+
+
+# -- paths -------------------------------------------------------------------------------------------------------------
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
+    """Pairs of the keys to a leaf and the leaf. Raises ValueError for a class that was registered without keys."""
+    found: list[tuple[KeyPath, Any]] = []
+
+    def visit(path: KeyPath, part: Any) -> None:
+        if tree_is_leaf(part, is_leaf):
+            found.append((path, part))
+            return
+        kind = _get_node_type(part)
+        with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
+        if with_keys is None:
+            raise ValueError(
+                f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to "
+                "register_pytree_node."
+            )
+        for key, child in with_keys(part)[0]:
+            visit((*path, key), child)
+
+    visit((), tree)
+    return found
+
+
+def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """Pairs of the keys to a leaf and the leaf, and how they were nested."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """The data with func(keys to the leaf, leaf, what `rests` have at the same place) for every leaf."""
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    others = zip(*map(spec.flatten_up_to, rests), strict=True) if rests else [()] * len(found)
+    return spec.unflatten(func(*pair, *more) for pair, more in zip(found, others, strict=True))
+
+
+def keystr(kp: KeyPath) -> str:
+    """Keys as text: `.name[0]['key']`."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """What lies behind keys."""
+    return functools.reduce(lambda part, key: key.get(part), kp, obj)
+
+
+class _Asterisk(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """Data of a nesting, as text with asterisks for its leaves."""
+    return repr(tree_unflatten([_Asterisk("*")] * treespec.num_leaves, treespec))

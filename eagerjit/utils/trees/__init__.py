@@ -1,0 +1,1 @@
+"""Nested data: which containers there are, how data is nested, and texts that say it (`torch.utils._pytree`)."""
