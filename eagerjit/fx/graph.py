@@ -207,7 +207,7 @@ def _wanted(op: str, target: Any) -> str:
     else:
         name = str(target).replace(".", "_")
     name = name.strip("_") if op == "call_method" and name.startswith("__") else name
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() if op != "placeholder" else name.lstrip("*")
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() if op != "placeholder" else name
 
 
 class _Printer:

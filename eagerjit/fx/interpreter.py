@@ -38,6 +38,12 @@ class Interpreter:
                         self.env.pop(used, None)
         return None
 
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """The same for a list of arguments, which is emptied: they may be forgotten once they are used."""
+        given = args_list.copy()
+        args_list.clear()
+        return self.run(*given)
+
     def run_node(self, n: Node) -> Any:
         """A Node's value."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)

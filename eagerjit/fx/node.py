@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 
 
+_CHANGING = ("_assert", "_assert_is_none", "setitem")
+"""Functions whose Nodes are kept although nothing uses them, by name."""
+
+
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """A function of every leaf of nested tuples, lists, dictionaries and slices."""
     if isinstance(a, tuple):
@@ -146,7 +150,7 @@ class Node:
             return True
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
-        return self.op == "call_function" and str(getattr(self.target, "__name__", "")) in ("_assert", "setitem")
+        return self.op == "call_function" and str(getattr(self.target, "__name__", "")) in _CHANGING
 
     def format_node(self) -> str:
         """The Node as a line of text."""

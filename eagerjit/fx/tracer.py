@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 from eagerjit.calling import overriding
@@ -13,6 +14,7 @@ from eagerjit.fx.graph import Graph
 from eagerjit.fx.module import GraphModule
 from eagerjit.fx.node import Node, map_aggregate
 from eagerjit.fx.proxy import Proxy, TracerBase
+from eagerjit.namespace.checks import _assert
 from eagerjit.nn.containers import Sequential
 from eagerjit.nn.module import Module
 from eagerjit.tensors.tensor import Parameter, Tensor
@@ -21,12 +23,33 @@ _wrapped: list[tuple[dict[str, Any], str]] = []
 
 
 def wrap(fn_or_name: Any) -> Any:
-    """Let a function of the calling module, or of its name, be one Node rather than be traced through."""
+    """Let a function of the calling module, or of its name, be one Node rather than be traced through.
+
+    Raises NotImplementedError where functions call it, RuntimeError for what is neither.
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = inspect.currentframe()
     assert frame is not None and frame.f_back is not None
+    if frame.f_back.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
     _wrapped.append((frame.f_back.f_globals, name))
     return fn_or_name
+
+
+def _assert_is_none(value: Any, msg: str) -> None:
+    """Raises AssertionError for what is not None."""
+    if value is not None:
+        raise AssertionError(msg)
+
+
+def _without_stars(function: Any, count: int) -> FunctionType:
+    """The function, whose `*args` and `**kwargs` are two more arguments by position."""
+    code = function.__code__
+    flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    plain = code.replace(co_flags=flags, co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0)
+    return FunctionType(plain, function.__globals__, function.__name__, None, function.__closure__)
 
 
 def _proxy_in(args: Any, kwargs: Any) -> Proxy | None:
@@ -95,27 +118,46 @@ class Tracer(TracerBase):
         function = type(root).forward if isinstance(root, Module) else root
         self.graph = Graph(self.root)
         with self._patched(function):
-            args, kwargs = self._arguments(root, function, concrete_args or {})
+            args, kwargs, function = self._arguments(root, function, concrete_args or {})
             self.create_node("output", "output", (self.create_arg(function(*args, **kwargs)),), {})
         return self.graph
 
-    def _arguments(self, root: Any, function: Any, concrete: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def _arguments(self, root: Any, function: Any, concrete: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any]:
+        """What the function is called with, and the function: one that takes its `*args` and `**kwargs` as Proxies."""
         parameters = list(inspect.signature(function).parameters.values())
         args: list[Any] = [root] if isinstance(root, Module) else []
         kwargs: dict[str, Any] = {}
-        for p in parameters[len(args) :]:
+        packed: list[Any] = []
+        stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        for p in sorted(parameters[len(args) :], key=lambda p: p.kind in stars):
+            default = () if p.default is p.empty else (p.default,)
+            if p.kind in stars:
+                packed.append(self.create_proxy("placeholder", stars[p.kind] + p.name, default, {}))
+                continue
             if p.name in concrete:
-                value = concrete[p.name]
+                value = self._fixed(p.name, default, concrete[p.name])
             else:
-                stars: dict[Any, str] = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}
-                star = stars.get(p.kind, "")
-                default = () if p.default is p.empty else (p.default,)
-                value = self.create_proxy("placeholder", star + p.name, default, {})
+                value = self.create_proxy("placeholder", p.name, default, {})
             if p.kind is p.KEYWORD_ONLY:
                 kwargs[p.name] = value
-            elif p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            else:
                 args.append(value)
-        return args, kwargs
+        if not packed:
+            return args, kwargs, function
+        args = [*args, *kwargs.values(), *packed]
+        return args, {}, _without_stars(inspect.unwrap(function), len(args))
+
+    def _fixed(self, name: str, default: tuple[Any, ...], value: Any) -> Any:
+        """A value instead of an input, which is still there, and must have it."""
+        if isinstance(value, (tuple, list, dict, Tensor, Proxy)):
+            return value
+        given = self.create_proxy("placeholder", f"{name}_1", default, {})
+        text = f"{name} has been specialized to have value {value} but got another value"
+        if value is None:
+            self.create_proxy("call_function", _assert_is_none, (given, text), {})
+        else:
+            self.create_proxy("call_function", _assert, (given == value, text), {})
+        return value
 
     @contextlib.contextmanager
     def _patched(self, function: Any) -> Iterator[None]:
