@@ -15,6 +15,15 @@ _CHANGING = ("_assert", "_assert_is_none", "setitem")
 """Functions whose Nodes are kept although nothing uses them, by name."""
 
 
+_registered: list[Any] = []
+
+
+def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Nodes that call a function be kept although nothing uses them; returns the function."""
+    _registered.append(fn)
+    return fn
+
+
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """A function of every leaf of nested tuples, lists, dictionaries and slices."""
     if isinstance(a, tuple):
@@ -150,7 +159,10 @@ class Node:
             return True
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
-        return self.op == "call_function" and str(getattr(self.target, "__name__", "")) in _CHANGING
+        if self.op != "call_function":
+            return False
+        named = str(getattr(self.target, "__name__", "")) in _CHANGING
+        return named or any(self.target is function for function in _registered)
 
     def format_node(self) -> str:
         """The Node as a line of text."""

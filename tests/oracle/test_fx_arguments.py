@@ -84,3 +84,21 @@ def test_functions_are_wrapped_at_the_top_of_modules(monkeypatch: Any) -> None:
         graph = t.fx.symbolic_trace(module.function)
         assert [n.name for n in graph.graph.nodes if n.op == "call_function"] == ["half", "add"]
         assert graph(t.ones(2)).tolist() == [1.5, 1.5]
+
+
+def test_functions_with_effects_are_kept() -> None:
+    def noted(x: Any) -> None:
+        """Notes something elsewhere."""
+
+    def asked(x: Any) -> None:
+        """Notes nothing."""
+
+    for t in LIBRARIES:
+        assert t.fx.has_side_effect(noted) is noted
+        graph = t.fx.Graph()
+        x = graph.placeholder("x")
+        graph.call_function(noted, (x,))
+        graph.call_function(asked, (x,))
+        graph.output(x)
+        assert graph.eliminate_dead_code()
+        assert [n.target for n in graph.nodes if n.op == "call_function"] == [noted]
