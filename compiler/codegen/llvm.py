@@ -188,13 +188,29 @@ class _Emitter(ColumnSums):
         b.label(enter)
         self.first = start
 
+        indices, carried = digits(loop, self.values), self.carried
+        first = indices.first(start)
+        slots = [b.alloca("i64") for _ in first]
+
+        def keep(state: Sequence[Value]) -> None:
+            for slot, value in zip(slots, state, strict=True):
+                acc.store(b, slot, value)
+
+        keep(first)
+
         def body(variable: Value) -> None:
             self.values[loop.var] = variable
+            state = [acc.load(b, slot, "i64", 0) for slot in slots]
+            named = indices.values(state)
+            self.carried = carried | named.keys()
+            self.values.update(named)
             self.body(loop.body)
+            keep(indices.following(state, b.constant("i64", 1)))
 
         self.variables.append(loop.var)
         repeat(b, start, 1, stop, body)
         self.variables.pop()
+        self.carried = carried
         b.emit(f"br label %{done}")
         b.label(done)
 

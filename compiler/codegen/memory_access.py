@@ -42,14 +42,14 @@ class MemoryAccess(ElementsApart):
     `mask` is for such steps too; `by_rows`: it begins anew for every row, so that what is left of a row may be most of
     it; `asks_early`: a step asks for what later ones load; `tiles` are the loads whose vectors are transposed. Loads
     that don't vary in a loop move out of it, if their parameter is never stored to. Where tasks run `together` as
-    lanes, an element of `scratch` memory is a vector.
+    lanes, an element of `scratch` memory is a vector; what `is_near` lies in such memory and need not be asked for.
     """
 
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
         super().__init__(width_bits)
         self.params = {p.name: p for p in params}
         self.scratch = {p.name for p in params if p.kind == "scratch"}
-        self.together = False
+        self.together = self.is_near = False
         self.values: dict[str, Value] = {}
         self.stored = stored
         self.variables: list[str] = []
@@ -75,6 +75,7 @@ class MemoryAccess(ElementsApart):
                 distance = stride if isinstance(stride, int) else factor
                 step = distance + step if step else distance
         pointer = self.values[param]
+        self.is_near = param in self.scratch
         kind = LLVM_TYPES[memory_dtype(self.params[param].dtype)]
         if self.together and param in self.scratch:
             return self._from(pointer, kind, scalar_terms[0] * self.lanes), 1, None
@@ -234,7 +235,7 @@ class MemoryAccess(ElementsApart):
         A processor looks ahead by itself, but of what is read not far enough where steps compute long, and of what is
         written hardly at all.
         """
-        if not self.vector_variables:
+        if not self.vector_variables or self.is_near:
             return
         b = self.b
         for line in range(-(-self.lanes * BITS[memory] // 8 // CACHE_LINE)):

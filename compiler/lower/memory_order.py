@@ -15,7 +15,7 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
-from eagerjit.compiler.layout import layout
+from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.kinds import finds_places, reduction_kind
 from eagerjit.compiler.lower.prepare import with_nodes
 from eagerjit.compiler.ops import elementwise, views
@@ -74,8 +74,17 @@ def _views(value: Node) -> Iterator[Node]:
         if node.op.family == "elementwise" and "gathers" not in node.op.traits:
             stack += [i for i in node.inputs if i not in seen]
             seen.update(node.inputs)
+        elif _reshapes(node):
+            stack.append(layout(node).root)
         elif node.op.family in ("view", "argument"):
             yield node
+
+
+def _reshapes(node: Node) -> bool:
+    """Whether this is a view of all that an elementwise operation makes, in its order: one kernel computes both."""
+    root = layout(node).root
+    computed = node is not root and root.op.family == "elementwise"
+    return computed and node.type.numel == root.type.numel and is_contiguous(node)
 
 
 def _lies_across(value: Node) -> bool:

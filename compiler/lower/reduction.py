@@ -19,6 +19,7 @@ from eagerjit.compiler.lower.combine import combine, identity
 from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures, Scratch, Temporary
 from eagerjit.compiler.lower.groups import Group, is_inline
 from eagerjit.compiler.lower.pointwise import cost_of
+from eagerjit.compiler.lower.together import brought_together, in_pieces
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.runtime.records import record
 
@@ -344,8 +345,18 @@ def total(
     code: list[loops.Stmt] = []
     start, stop = writer.block("t", count, blocking.part(count), code)
     body: list[loops.Stmt] = []
-    writer.unflatten(merged.between(0, len(group.dims)), "i", body)
-    body += writer.written(emitter.body)
+    scratch = 0
+    classes = merged.between(0, len(group.dims))
+    together = blocking.scratch and len(classes) > 1
+    if together:
+        dtypes = {taken: n.inputs[0].dtype.short for n, taken in reduced}
+        pieces, piece, lead = in_pieces(writer, (start, stop), code)
+        length, again, scratch = brought_together(writer, classes, piece, emitter.body, dtypes, blocking.lanes, lead)
+        reduced = [(n, again[taken].name) for n, taken in reduced]
+        body += again.values()
+    else:
+        writer.unflatten(classes, "i", body)
+        body += writer.written(emitter.body)
     closing: list[loops.Stmt] = []
     partials: dict[Temporary, sizes.Expr] = {}
     tasks = blocks_of(count, blocking.part(count))
@@ -363,9 +374,13 @@ def total(
         finisher = combine(title, node.op.scalar, partial, stored[node], dtype, 1, tasks, 1, blocking)
         finisher.sources = (node.source,)
         finishers.append(finisher)
-    code.append(loops.Loop("vector", "i", start, stop, tuple(body), blocking.lanes))
+    if together:
+        lead.append(loops.Loop("vector", "i", 0, length, tuple(body), blocking.lanes))
+        code.append(loops.Loop("serial", "p", 0, pieces, tuple(lead)))
+    else:
+        code.append(loops.Loop("vector", "i", start, stop, tuple(body), blocking.lanes))
     kernel = writer.finish(name, [tasks_loop([*writer.written(emitter.row), *code, *closing])])
     work = sizes.mul(count, cost_of(group))
     sources = tuple(dict.fromkeys(n.source for n in group.nodes if n.source))
-    built = Built(kernel, list(emitter.arguments), tasks, work, 0, sources, tuple(group.reasons), partials)
+    built = Built(kernel, list(emitter.arguments), tasks, work, scratch, sources, tuple(group.reasons), partials)
     return [built, *finishers]
