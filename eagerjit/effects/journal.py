@@ -245,11 +245,12 @@ class Journal(Ages, Reads):
         self.windows.touch(container, name)
         self.save_contents(container)
         self.written.setdefault((id(container), None), source)
-        self.operations.append(Operation(call_method, container, (name, as_taken(name, args), kwargs), source))
+        arguments = name, as_taken(name, args), kwargs or self.own({})
+        self.operations.append(Operation(call_method, container, arguments, source))
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """A call to be made whenever the compiled function is called."""
-        self.operations.append(Operation(_call, function, (args, kwargs), source))
+        self.operations.append(Operation(_call, function, (args, kwargs or self.own({})), source))
 
     def switch(self, modules: list[Any], source: str) -> None:
         """Modules are about to be set to training, or to evaluation: done by calls that leave them otherwise."""

@@ -174,8 +174,9 @@ class Flattening:
         """Whether a key is an object of the user's classes that this call has made or was given, or holds one."""
         if isinstance(key, (tuple, frozenset)):
             return any(map(self._is_record, key))
-        own = self.journal.is_fresh(key) or id(key) in self.journal.paths
-        return own and not isinstance(key, type) and (dataclasses.is_dataclass(key) or _is_plain_class(type(key)))
+        if isinstance(key, type) or not (dataclasses.is_dataclass(key) or _is_plain_class(type(key))):
+            return False
+        return self.journal.is_fresh(key) or id(key) in self.journal.paths
 
 
 def _plain_key(key: Any) -> Any:

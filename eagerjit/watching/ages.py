@@ -78,6 +78,12 @@ class Ages:
             self._alive.append(made)
         return made
 
+    def own(self, made: Any) -> Any:
+        """What the library has just made itself: nobody else holds it, so that nobody looks for holders."""
+        self._fresh.add(id(made))
+        self._alive.append(made)
+        return made
+
     def young(self) -> dict[int, Any]:
         """The objects that were made in this recording so far, by their ids; none of these is given to another."""
         return {id(x): x for x in gc.get_objects(0)}

@@ -56,3 +56,34 @@ def test_all_objects_are_asked_once_about_a_dictionary(monkeypatch) -> None:
     expected = work(torch.ones(2))
     assert torch.jit(work)(torch.ones(2)).equal(expected)
     assert len([objects for objects in asked if type(objects[0]) is dict and "scale 0" in objects[0]]) <= 2
+
+
+def test_no_objects_are_asked_about_what_recordings_make_and_keys_that_are_no_objects(monkeypatch) -> None:
+    """A change of a list has keyword arguments, of which the journal makes an empty dictionary."""
+    asked = []
+    find = gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda *objects: asked.append(objects) or find(*objects))
+    history = []
+
+    def work(x):
+        history.append(x.sum())
+        return {"scaled": x * 2, 3: {"shifted": x + 1}}
+
+    result = torch.jit(work)(torch.ones(2))
+    assert result["scaled"].tolist() == [2.0, 2.0] and len(history) == 1
+    assert not asked
+
+
+def test_options_of_a_call_that_are_none_yet_are_asked_for_again() -> None:
+    """What is given as no keyword arguments at all may hold some before the next call."""
+    names, options = [2, 3], {}
+
+    def work(x):
+        names.append(1)
+        names.sort(**options)
+        return x * names[0]
+
+    compiled = torch.jit(work)
+    assert compiled(torch.ones(1)).tolist() == [1.0]
+    options["reverse"] = True
+    assert compiled(torch.ones(1)).tolist() == [3.0] and names == [3, 2, 1, 1]
