@@ -6,7 +6,9 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -24,13 +26,31 @@ def sources(layer: str) -> list[Path]:
 
 
 FILES = [path for layer in LAYERS for path in sources(layer)]
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 
 
-def imports(text: str) -> set[str]:
+class Source(NamedTuple):
+    """What the rules ask of a file. Its tree is not kept: that is more objects than all tests are."""
+
+    lines: int
+    imports: set[str]
+    docstring: str | None
+
+
+@cache
+def source(path: Path) -> Source:
+    text = path.read_text()
+    tree = ast.parse(text)
+    return Source(len(text.splitlines()), imports(tree), ast.get_docstring(tree))
+
+
+def place(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imports(tree: ast.Module) -> set[str]:
     """Return every dotted name that an import statement anywhere in this source asks for."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -53,24 +73,24 @@ def asks_for(names: set[str], module: str) -> bool:
 
 def test_import_reader_sees_every_form() -> None:
     text = "import a.b as c\nfrom d import e, f\ndef g():\n    from .h import i\n"
-    assert imports(text) == {"a.b", "d.e", "d.f", ".h.i"}
+    assert imports(ast.parse(text)) == {"a.b", "d.e", "d.f", ".h.i"}
     assert layer_of("eagerjit.runtime.cpu") == "runtime"
     assert layer_of("eagerjit.nn") == layer_of("eagerjit") == "eagerjit"
     assert layer_of("numpy") is None
 
 
-@each_file
-def test_imports_point_downward(path: Path) -> None:
-    allowed = LAYERS[path.relative_to(ROOT).parts[0]]
-    names = imports(path.read_text())
-    upward = sorted(name for name in names if layer_of(name) not in (None, *allowed))
-    assert not upward
-    relative = sorted(name for name in names if name.startswith("."))
-    assert not relative, "imports are absolute"
-    plain = sorted(name for name in names if name.split(".")[0] in ("compiler", "runtime"))
-    assert not plain, "the layers' names begin with eagerjit"
+def test_imports_point_downward() -> None:
+    for path in FILES:
+        allowed, names = LAYERS[path.relative_to(ROOT).parts[0]], source(path).imports
+        upward = sorted(name for name in names if layer_of(name) not in (None, *allowed))
+        assert not upward, place(path)
+        relative = sorted(name for name in names if name.startswith("."))
+        assert not relative, f"{place(path)}: imports are absolute"
+        plain = sorted(name for name in names if name.split(".")[0] in ("compiler", "runtime"))
+        assert not plain, f"{place(path)}: the layers' names begin with eagerjit"
 
 
+@cache
 def exists(name: str) -> bool:
     """Whether `eagerjit.a.b` is a module, or something that the module `eagerjit.a` may define."""
     path = ROOT.joinpath(*name.split("."))
@@ -86,40 +106,36 @@ def test_missing_modules_are_seen() -> None:
     assert not exists("eagerjit.runtime.gone") and not exists("eagerjit.gone.cpu")
 
 
-@each_file
-def test_imports_name_what_there_is(path: Path) -> None:
+def test_imports_name_what_there_is() -> None:
     # Those inside functions too, which nothing else asks for before somebody calls them.
-    names = imports(path.read_text())
-    assert not [name for name in names if layer_of(name) is not None and not exists(name)]
+    for path in FILES:
+        names = source(path).imports
+        assert not [name for name in names if layer_of(name) is not None and not exists(name)], place(path)
 
 
-@each_file
-def test_llvm_stays_in_its_places(path: Path) -> None:
-    place, names = path.relative_to(ROOT), imports(path.read_text())
-    if asks_for(names, "llvmlite.binding"):
-        assert place == Path("runtime/cpu.py")
-    if asks_for(names, "llvmlite.ir"):
-        assert place.is_relative_to("compiler/codegen")
+def test_llvm_stays_in_its_places() -> None:
+    users = [path.relative_to(ROOT) for path in FILES if asks_for(source(path).imports, "llvmlite.binding")]
+    assert set(users) <= {Path("runtime/cpu.py")}
+    makers = [path.relative_to(ROOT) for path in FILES if asks_for(source(path).imports, "llvmlite.ir")]
+    assert not [path for path in makers if not path.is_relative_to("compiler/codegen")]
 
 
 def test_triton_is_imported_in_one_file() -> None:
-    assert len([path for path in FILES if asks_for(imports(path.read_text()), "triton")]) <= 1
+    assert len([path for path in FILES if asks_for(source(path).imports, "triton")]) <= 1
 
 
-@each_file
-def test_no_framework_is_a_dependency(path: Path) -> None:
-    names = imports(path.read_text())
-    assert not [name for name in names if name.split(".")[0] in ("torch", "jax", "numba", "scipy", "sklearn")]
+def test_no_framework_is_a_dependency() -> None:
+    frameworks = ("torch", "jax", "numba", "scipy", "sklearn")
+    for path in FILES:
+        assert not [name for name in source(path).imports if name.split(".")[0] in frameworks], place(path)
 
 
-@each_file
-def test_module_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
+def test_module_says_what_it_is() -> None:
+    assert not [place(path) for path in FILES if not source(path).docstring]
 
 
-@each_file
-def test_file_is_short_enough_to_read(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= LONGEST
+def test_file_is_short_enough_to_read() -> None:
+    assert not [place(path) for path in FILES if source(path).lines > LONGEST]
 
 
 @pytest.mark.parametrize("layer", ["compiler", "runtime"])
