@@ -189,6 +189,7 @@ def _exact_interpreter() -> Iterator[None]:
         (interpreter.InterpreterBuilder, "create_dot", _dot),
         (interpreter.ReduceOps, "generic_reduce", _reduced),
         (interpreter.ScanOps, "generic_scan", _scanned),
+        (interpreter, "_patch_lang", _once_each(interpreter._patch_lang)),
         (interpreter, "_patch_lang_tensor", _with_index(interpreter._patch_lang_tensor)),
         (builder, "options", replace(builder.options, sanitize_overflow=False)),
     ]
@@ -201,6 +202,19 @@ def _exact_interpreter() -> Iterator[None]:
     finally:
         for (owner, name, _), value in zip(changed, before, strict=True):
             setattr(owner, name, value)
+
+
+def _once_each(patch: Any) -> Any:
+    """Triton's modules are patched for a function when a launch first calls it, and stay so; not for each call."""
+    patched: set[Any] = set()
+
+    def patch_first(function: Any) -> Any:
+        if function in patched:
+            return None
+        patched.add(function)
+        return patch(function)
+
+    return patch_first
 
 
 def _fma(builder: Any, x: Any, y: Any, z: Any) -> Any:

@@ -10,6 +10,8 @@ import triton_runner
 from kernel_runner import NUMPY, elementwise, load, memory, one_task, size
 from test_codegen import DTYPES, same, samples
 
+import eagerjit as torch
+from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, kind_of
 from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.source import TritonKernel
@@ -136,3 +138,17 @@ def test_every_loop_has_a_condition_of_its_own():
     for name in conditions:
         before, _, _ = text.partition(f"while {name}:")
         assert before.rstrip().endswith(f"{name} = True") and before.count(f"{name} = ") == 1
+
+
+def test_triton_is_patched_once_for_all_programs_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its interpreter does so for every call of a function, which takes as long as what the call computes."""
+    from triton.runtime import interpreter
+
+    patched, patch = [], interpreter._patch_lang
+    monkeypatch.setattr(interpreter, "_patch_lang", lambda function: patched.append(function) or patch(function))
+    x = torch.arange(42000.0).reshape(600, 70)
+    with gpu_kernels.interpreted() as made:
+        results = torch.jit(lambda x: x.sum(-1))(x)
+    assert results.equal(x.sum(-1))
+    launches = sum(len(m.launched) for m in made)
+    assert 0 < len(patched) <= len(set(patched)) * launches
