@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 
 PARTS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
 
+# Otherwise each worker, and each process that tests start, would compile every file again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo digits test test-top $(PARTS:%=test-%) kernels lint bench packages clean
 
 demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it; DEVICE=cuda: on a GPU.
