@@ -19,7 +19,16 @@ import pytest
 import torch
 
 import eagerjit as ej
-from eagerjit.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
+from eagerjit.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    TensorDataset,
+    _DatasetKind,
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+    get_worker_info,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -385,3 +394,23 @@ class Restarting(IterableDataset):
 
 def test_an_iterable_dataset_is_asked_for_an_iterator_once() -> None:
     assert [b.tolist() for b in DataLoader(Restarting(), batch_size=2)] == [[1, 2], [3, 4], [5]]
+
+
+class Foreign:
+    """What a package's own loader gives PyTorch's iterators."""
+
+    num_workers, generator, timeout, persistent_workers, prefetch_factor = 0, None, 0, False, None
+    worker_init_fn, multiprocessing_context, pin_memory, drop_last = None, None, False, False
+    _dataset_kind, _auto_collation, _index_sampler = _DatasetKind.Iterable, False, range(3)
+    dataset = (10, 20, 30)
+
+    @staticmethod
+    def collate_fn(sample: int) -> int:
+        return sample + 1
+
+
+def test_iterators_take_loaders_of_packages() -> None:
+    assert list(_SingleProcessDataLoaderIter(Foreign())) == [11, 21, 31]
+    several = Foreign()
+    several.num_workers = 1
+    assert list(_MultiProcessingDataLoaderIter(several)) == [11, 21, 31]

@@ -262,3 +262,15 @@ def test_what_exported_graphs_compute_by_primitives_is_no_op_of_the_table() -> N
     assert (program.module()(eagerjit.ones(2)) >= 1).all()
     assert any(repr(n.target).startswith("prims.") for n in program.graph.nodes)
     assert set(OPS) == before
+
+
+@BOTH
+def test_methods_may_assign_what_they_set(library):
+    class Assigning(library.Tensor):
+        def requires_grad_(self, requires_grad=True):
+            self.requires_grad = requires_grad
+            return self
+
+    x = library.ones(2).as_subclass(Assigning).requires_grad_()
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import warnings
 from typing import Any
 
@@ -13,7 +14,13 @@ from eagerjit.tensors.creation import full
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
-_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
+
+class OptState(enum.Enum):
+    """What was done to an optimizer's gradients since the last update."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 class GradScaler:
@@ -40,7 +47,7 @@ class GradScaler:
         self._scale, self._has_scaled = full((), float(init_scale), dtype=dtypes.float32), False
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
-        self._stages: dict[int, str] = {}
+        self._stages: dict[int, OptState] = {}
         self._infinite: dict[int, bool] = {}
 
     def _refuse_trace(self) -> None:
@@ -77,10 +84,10 @@ class GradScaler:
             return
         self._refuse_trace()
         self._check_has_scaled("unscale_")
-        stage = self._stages.get(id(optimizer), _READY)
-        if stage == _UNSCALED:
+        stage = self._stages.get(id(optimizer), OptState.READY)
+        if stage == OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if stage == _STEPPED:
+        if stage == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inverse = 1.0 / self._scale.double()
         infinite = None
@@ -96,7 +103,7 @@ class GradScaler:
                 grad.mul_(inverse.to(grad.dtype))
         if infinite is not None:
             self._infinite[id(optimizer)] = bool(infinite)
-        self._stages[id(optimizer)] = _UNSCALED
+        self._stages[id(optimizer)] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """optimizer.step(*args) unless a gradient is infinite; returns what it returns."""
@@ -106,14 +113,14 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_has_scaled("step")
-        if self._stages.get(id(optimizer), _READY) == _STEPPED:
+        if self._stages.get(id(optimizer), OptState.READY) == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if self._stages.get(id(optimizer), _READY) == _READY:
+        if self._stages.get(id(optimizer), OptState.READY) == OptState.READY:
             self.unscale_(optimizer)
         if id(optimizer) not in self._infinite:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         result = None if self._infinite[id(optimizer)] else optimizer.step(*args, **kwargs)
-        self._stages[id(optimizer)] = _STEPPED
+        self._stages[id(optimizer)] = OptState.STEPPED
         return result
 
     @no_grad()

@@ -18,8 +18,8 @@ def constant(value: Any) -> tuple[type, Any]:
 
 
 def settled(argument: Any) -> Any:
-    """An argument that nobody changes later: a tuple for a list, a Python number for one of NumPy's."""
-    if type(argument) is list:
+    """An argument that nobody changes later: a plain tuple for a list or tuple, a Python number for one of NumPy's."""
+    if isinstance(argument, (list, tuple)):
         return tuple(argument)
     return argument.item() if isinstance(argument, np.generic) else argument
 

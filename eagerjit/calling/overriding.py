@@ -73,13 +73,19 @@ def _found(module: str, name: str) -> Any:
 _KINDS = (OpCall, Remembered, FunctionType, property)
 
 
+def _is_ours(value: Any) -> bool:
+    """Whether a function or property of Tensor is the library's: those that packages add are called as they are."""
+    function = value.fget if isinstance(value, property) else value
+    return not isinstance(function, FunctionType) or (function.__module__ or "").startswith("eagerjit")
+
+
 def functions() -> Iterator[tuple[str, str, Any]]:
     """(module or "Tensor", name, the function or property) of all that classes are asked for."""
     import eagerjit
 
     for name in list(vars(Tensor)):
         asked = name in SPECIAL or not (name.startswith("_") or name in NEVER)
-        if asked and isinstance(value := getattr(Tensor, name), _KINDS):
+        if asked and isinstance(value := getattr(Tensor, name), _KINDS) and _is_ours(value):
             yield "Tensor", name, value
     names = {"eagerjit": (*eagerjit._functions, *late.HOMES, "numel", "is_floating_point")}
     names["eagerjit.autograd"] = ("grad", "backward")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import tempfile
@@ -75,6 +76,11 @@ def save(
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def normalize_storage_type(storage_type: type) -> Any:
+    """The kind of memory that `torch` has under a class's name."""
+    return getattr(importlib.import_module("eagerjit"), storage_type.__name__)
 
 
 _UNPICKLING = frozenset(("encoding", "errors", "fix_imports", "buffers"))

@@ -45,7 +45,9 @@ _PLACES = {
     "torch.autograd.anomaly_mode": "eagerjit.autograd.anomaly",
     "torch.autograd.variable": "eagerjit.autograd.variable",
     **dict.fromkeys(
-        (f"torch.distributed.{name}" for name in ("_composable", "_composable.fsdp")), "eagerjit.distributed.fsdp"
+        (f"torch.distributed.{name}" for name in (
+        "_composable", "_composable.fsdp", "fsdp.fully_sharded_data_parallel",
+    )), "eagerjit.distributed.fsdp"
     ),
     **dict.fromkeys((f"torch.distributed.{name}" for name in (
         "_tensor", "_tensor.experimental", "tensor.parallel", "tensor.placement_types",
@@ -86,6 +88,7 @@ _PLACES = {
     )},
     "torch.utils.data._utils.collate": "eagerjit.utils.data.collate",
     "torch.utils.data._utils.pin_memory": "eagerjit.utils.data.pinning",
+    "torch.utils.data._utils.worker": "eagerjit.utils.data.worker",
 }  # fmt: skip
 """Modules of torch whose names lie elsewhere."""
 _BESIDE = {"functorch": "eagerjit.func.functorch", "safetensors.torch": "eagerjit.serialization.safetensors"}
@@ -102,6 +105,11 @@ _OF_A_FUNCTIONS_NAME = {
 """Modules of torch that only import statements find: as attributes of their packages, functions have these names."""
 _LOOKED_FOR = frozenset({"torch.nn.init"})
 """Modules that `import torch` has loaded in PyTorch, and in which programs replace functions if it has."""
+
+_HOMES = {
+    "torch.utils.data": {"DataLoader": "torch.utils.data.dataloader", "Dataset": "torch.utils.data.dataset"},
+}
+"""Modules that packages ask classes for, to see whether they are torch's."""
 
 
 def module_for(name: str) -> ModuleType | None:
@@ -184,6 +192,8 @@ def _explain(module: ModuleType, name: str) -> None:
     module.__getattr__ = missing  # type: ignore[method-assign]
     for attribute, value in list(vars(module).items()):
         _explain_inner(module, name, attribute, value)
+    for kind, home in _HOMES.get(name, {}).items():
+        getattr(module, kind).__module__ = home
 
 
 def _explain_inner(module: ModuleType, name: str, attribute: str, value: Any) -> None:

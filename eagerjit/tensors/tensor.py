@@ -145,7 +145,7 @@ class Tensor(TensorOperators, metaclass=TensorClass):
     def requires_grad(self, value: bool) -> None:
         if type(value) is not bool:
             raise RuntimeError("requires_grad must be a bool")
-        self.requires_grad_(value)
+        Tensor.requires_grad_(self, value)  # a subclass's own method may assign the attribute
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Sets `requires_grad` of a leaf, in place. Raises RuntimeError for integers and for results of operations."""

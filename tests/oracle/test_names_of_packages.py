@@ -53,7 +53,16 @@ def arguments_of_to(t: Any) -> Any:
         yield device and device.type, str(dtype), flag, form
 
 
-@pytest.mark.parametrize("steps", [kinds_of_containers, storages, keys_of_dispatch, arguments_of_to])
+def seeds_of_workers(t: Any) -> Any:
+    generate = importlib.import_module(WORKERS[t])._generate_state
+    yield [generate(seed, worker) for seed in (0, 7, 2**40 + 3) for worker in (0, 5)]
+
+
+WORKERS = {torch: "torch.utils.data._utils.worker", eagerjit: "eagerjit.utils.data.worker"}
+STEPS = (kinds_of_containers, storages, keys_of_dispatch, arguments_of_to, seeds_of_workers)
+
+
+@pytest.mark.parametrize("steps", STEPS)
 def test_as_pytorch_does(steps: Any) -> None:
     theirs, ours = (list(steps(t)) for t in LIBRARIES)
     assert ours == theirs

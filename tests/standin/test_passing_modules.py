@@ -176,10 +176,46 @@ else:
     raise AssertionError
 """
 
+CLASSES = """
+import torch
+import torch.utils._device
+from torch.amp.grad_scaler import OptState
+from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
+from torch.serialization import normalize_storage_type
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data._utils.worker import _generate_state
+from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 
-def test_program_runs(tmp_path: Path) -> None:
+assert DataLoader.__module__ == "torch.utils.data.dataloader" and Dataset.__module__ == "torch.utils.data.dataset"
+assert issubclass(IterableDataset, Dataset) and torch.distributed.fsdp.FullyShardedDataParallel
+assert normalize_storage_type(torch.FloatStorage) is torch.FloatStorage and OptState.READY is not OptState.STEPPED
+assert torch.utils._device.CURRENT_DEVICE is None
+with torch.device("meta"):
+    assert torch.utils._device.CURRENT_DEVICE == torch.device("meta")
+assert torch.utils._device.set_device("meta")(torch.ones)(2).is_meta and not torch.ones(2).is_meta
+
+
+def set_meta(self, value):
+    self.meta = value
+
+
+class Refuses(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+torch.Tensor.set_meta = set_meta
+x = torch.ones(2).as_subclass(Refuses)
+x.set_meta(3)
+assert vars(x)["meta"] == 3
+"""
+
+
+@pytest.mark.parametrize("program", [PROGRAM, CLASSES], ids=["modules", "classes"])
+def test_program_runs(tmp_path: Path, program: str) -> None:
     script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
+    script.write_text(program)
     done = subprocess.run(
         [sys.executable, "-m", "eagerjit", "run", str(script)], cwd=ROOT, capture_output=True, text=True, timeout=120
     )

@@ -15,7 +15,8 @@ from eagerjit.utils.data.dataset import (
     TensorDataset,
     random_split,
 )
-from eagerjit.utils.data.loader import DataLoader
+from eagerjit.utils.data.loader import DataLoader, _DatasetKind  # noqa: F401  # the second by its name too
+from eagerjit.utils.data.loader import _here as _SingleProcessDataLoaderIter  # noqa: F401
 from eagerjit.utils.data.loader import _Workers as _MultiProcessingDataLoaderIter  # noqa: F401
 from eagerjit.utils.data.sampler import (
     BatchSampler,

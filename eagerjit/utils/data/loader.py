@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import multiprocessing
 import os
@@ -40,6 +41,13 @@ class _Endless(Sampler[None]):
         return itertools.repeat(None)
 
 
+class _DatasetKind(enum.IntEnum):
+    """How samples of a dataset are had: at indices, or one after the other."""
+
+    Map = 0
+    Iterable = 1
+
+
 class DataLoader(Generic[T_co]):
     """Batches of a dataset; an iteration over it is an epoch.
 
@@ -70,8 +78,8 @@ class DataLoader(Generic[T_co]):
         in_order: bool = True,
     ):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        self._iterable = isinstance(dataset, IterableDataset)
-        if self._iterable:
+        self._dataset_kind = _DatasetKind(isinstance(dataset, IterableDataset))
+        if self._dataset_kind:
             _check_iterable(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
@@ -83,7 +91,7 @@ class DataLoader(Generic[T_co]):
             batch_size = None
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
-        if sampler is None and self._iterable:
+        if sampler is None and self._dataset_kind:
             sampler = _Endless()
         elif sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
@@ -133,11 +141,12 @@ class DataLoader(Generic[T_co]):
         self._context = context
 
     @property
-    def _indices(self) -> Iterable[Any]:
-        return self.sampler if self.batch_sampler is None else self.batch_sampler
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
 
-    def _fetcher(self) -> tuple[Any, ...]:
-        return self.dataset, self._iterable, self.batch_sampler is not None, self.collate_fn, self.drop_last
+    @property
+    def _index_sampler(self) -> Iterable[Any]:
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def __iter__(self) -> Iterator[Any]:
         if state.tracer is not None and state.tracer.journal is not None:
@@ -146,8 +155,7 @@ class DataLoader(Generic[T_co]):
 
     def _batches(self) -> Iterator[Any]:
         if self.num_workers == 0:
-            draw_seed(self.generator)  # so that the number of workers does not change what is drawn later
-            return _here(Fetcher(*self._fetcher()), iter(self._indices))
+            return _here(self)
         if not self.persistent_workers:
             return _Workers(self)
         if self._iterator is None:
@@ -157,16 +165,27 @@ class DataLoader(Generic[T_co]):
         return self._iterator
 
     def __len__(self) -> int:
-        if not self._iterable:
-            return len(self._indices)  # type: ignore[arg-type]
+        if not self._dataset_kind:
+            return len(self._index_sampler)  # type: ignore[arg-type]
         count = len(self.dataset)
         if self.batch_size is None:
             return count
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
-def _here(fetcher: Fetcher, indices: Iterator[Any]) -> Iterator[Any]:
+def _fetcher(loader: Any) -> tuple[Any, ...]:
+    """What a Fetcher is made of. Packages give loaders of their own, which have these attributes of PyTorch's."""
+    kind = loader._dataset_kind
+    return loader.dataset, bool(kind), loader._auto_collation, loader.collate_fn, loader.drop_last
+
+
+def _here(loader: Any) -> Iterator[Any]:
     """Batches made in this process."""
+    draw_seed(loader.generator)  # so that the number of workers does not change what is drawn later
+    return _made_here(Fetcher(*_fetcher(loader)), iter(loader._index_sampler))
+
+
+def _made_here(fetcher: Fetcher, indices: Iterator[Any]) -> Iterator[Any]:
     for some in indices:
         try:
             batch = fetcher(some)
@@ -200,9 +219,9 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
 class _Workers:
     """An epoch whose batches worker processes make. Task after task goes to the next worker that has samples left."""
 
-    def __init__(self, loader: DataLoader[Any]):
+    def __init__(self, loader: Any):
         # It keeps no reference to the loader: without a cycle, workers end when the loader is forgotten.
-        self.source, self.timeout, self.persistent = loader._indices, loader.timeout, loader.persistent_workers
+        self.source, self.timeout, self.persistent = loader._index_sampler, loader.timeout, loader.persistent_workers
         self.ahead = loader.prefetch_factor or 1
         count = loader.num_workers
         context = loader.multiprocessing_context or multiprocessing
@@ -212,7 +231,7 @@ class _Workers:
         self._stop = weakref.finalize(self, _shut_down, self.processes, self.connections, os.getpid())
         for i in range(count):
             ours, theirs = context.Pipe(duplex=True)
-            settings = Settings(loader._fetcher(), i, count, seed, loader.worker_init_fn)
+            settings = Settings(_fetcher(loader), i, count, seed, loader.worker_init_fn)
             self.connections.append(ours)
             _connections.add(ours)
             process = context.Process(target=run, args=(settings, theirs, _inherited(context)), daemon=True)

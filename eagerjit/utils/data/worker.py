@@ -42,6 +42,12 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Seeds for NumPy in a worker, as PyTorch draws them."""
+    words = worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0
+    return [int(word) for word in np.random.SeedSequence(words).generate_state(4)]
+
+
 class Exhausted:
     """What a worker sends once its part of an iterable dataset has ended."""
 
