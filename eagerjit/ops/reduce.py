@@ -11,7 +11,7 @@ from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.ops.one_of_all import of_all
 from eagerjit.ops.ordering import products_before
-from eagerjit.ops.pointwise import POINTWISE, as_dtype
+from eagerjit.ops.pointwise import POINTWISE, as_dtype, wide
 from eagerjit.ops.views import dimension
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.dtypes import DType
@@ -270,11 +270,11 @@ def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     input = input if input.dtype.is_differentiable else as_dtype(input, Defaults.dtype)
     if any(input.shape[axis] == 0 for axis in axes_of(dim, input.ndim)):
         return reduce(reductions.sum_, input.exp(), dim, keepdim).log()
-    top = reduce(reductions.amax, input.real if input.dtype.is_complex else input, dim, True)
+    x = as_dtype(input, wide(input.dtype))
+    top = reduce(reductions.amax, x.real if x.dtype.is_complex else x, dim, True)
     top = top.where(top.isfinite(), 0.0)
-    in_one = input.dtype in (dtypes.float32, dtypes.float64)  # of others the difference is rounded
-    exponentials = emit(elementwise.exp_sub, input, top) if in_one else (input - top).exp()
-    total = reduce(reductions.sum_, exponentials, dim, True).log() + top
+    exponentials = (x - top).exp() if x.dtype.is_complex else emit(elementwise.exp_sub, x, top)
+    total = as_dtype(reduce(reductions.sum_, exponentials, dim, True).log() + top, input.dtype)
     return total if keepdim else total.squeeze(axes_of(dim, input.ndim))
 
 

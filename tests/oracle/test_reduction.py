@@ -265,3 +265,10 @@ def test_products_of_16_bit_floats_are_rounded_once(dtype: str) -> None:
         x = torch.tensor(order, dtype=getattr(torch, dtype))
         assert x.prod().item() == 15.0
         assert x.reshape(1, -1).prod(1).tolist() == [15.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_logsumexp_of_many_halves(dim: int, dtype: str) -> None:
+    shape = (50_000, 2) if dim == 0 else (2, 50_000)
+    compare(lambda t, x: x.logsumexp(dim), draw(shape, dtype, -1, 0, 3), dtypes=(dtype,))
