@@ -144,10 +144,16 @@ def is_differentiated(A: Tensor) -> bool:
     return A.requires_grad and mode.asked_grad_mode()
 
 
+def _with_nan_of(A: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """What a matrix with NaN in it is solved for is NaN: not all versions of LAPACK divide by such a pivot."""
+    found[np.broadcast_to(np.isnan(A).any((-2, -1)), found.shape[:-2])] = np.nan
+    return found
+
+
 def _inv_array(input: np.ndarray) -> np.ndarray:
     """The inverse."""
     out = np.empty_like(input)
-    return out if direct.computed("linalg_inv", (input,), (out,)) else np.linalg.inv(input)
+    return out if direct.computed("linalg_inv", (input,), (out,)) else _with_nan_of(input, np.linalg.inv(input))
 
 
 inv = MatrixOp(
@@ -171,7 +177,7 @@ def _room(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def _solve_array(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """X of A X = B."""
     out = _room(A, B)
-    return out if direct.computed("linalg_solve", (A, B), (out,)) else np.linalg.solve(A, B)
+    return out if direct.computed("linalg_solve", (A, B), (out,)) else _with_nan_of(A, np.linalg.solve(A, B))
 
 
 def _solve_left(g: Any, out: Any, A: Any, B: Any) -> Any:

@@ -166,12 +166,29 @@ def factor_cholesky(words: ptr, about: ptr) -> i64:
 
 
 # -- factors with exchanges of rows -----------------------------------------------------------------------------------
+def _spread_nan(factors: ptr, rows: i64, columns: i64, kind: i64) -> None:
+    """What is right of and below a pivot that is no number is none: not all versions of LAPACK divide by such a pivot.
+    """
+    item = bytes_of(kind)
+    for k in range(rows if rows < columns else columns):
+        place: ptr = factors + k * (rows + 1) * item
+        pivot = _part(place, kind, 0)
+        if kind >= COMPLEX and pivot == pivot:
+            pivot = _part(place, kind, 1)
+        if pivot != pivot:
+            for j in range(k, columns):
+                for i in range(k + 1, rows):
+                    _store(factors + (j * rows + i) * item, kind, pivot, pivot)
+            return
+
+
 def _factor(about: ptr, source: ptr, to: ptr, pivots: ptr, numbers: ptr) -> i64:
     """L and U of a matrix, turned, and the rows exchanged; 0, or the first pivot that is 0."""
     turned_matrix(to, source, load_i64(numbers, ROWS), load_i64(numbers, COLUMNS), bytes_of(load_i64(about, KIND)))
     call_void(
         lapack_function(about, GETRF), numbers + ROWS, numbers + COLUMNS, to, numbers + ROWS, pivots, numbers + INFO
     )
+    _spread_nan(to, load_i64(numbers, ROWS), load_i64(numbers, COLUMNS), load_i64(about, KIND))
     return load_i32(numbers, INFO)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracle import compare
+from oracle import compare, draw
 
 import eagerjit
 from eagerjit.autograd.check import gradgradcheck
@@ -422,3 +422,26 @@ def test_tangents_of_large_exponentials():
 
     expected = tangent(torch)
     np.testing.assert_allclose(tangent(eagerjit), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+FACTORED = {
+    "lu_factor": lambda t, x: t.linalg.lu_factor(x)[0][..., 0],
+    "lu of the rest": lambda t, x: t.linalg.lu_factor(x)[0][..., 1:, 1:],
+}
+SOLVED = {
+    "inv": lambda t, x: t.linalg.inv(x),
+    "inv_ex": lambda t, x: t.linalg.inv_ex(x)[0],
+    "solve": lambda t, x: t.linalg.solve(x, x[..., :2]),
+}
+
+
+@pytest.mark.parametrize(
+    "name, size", [*((n, s) for n in SOLVED for s in (2, 5, 600)), *((n, s) for n in FACTORED for s in (2, 5))]
+)
+def test_a_first_pivot_that_is_no_number(name: str, size: int) -> None:
+    matrices = np.stack([draw((size, size), "float64", -1, 1, 4) + size * np.eye(size)] * 2)
+    matrices[0, 0, 0] = np.nan
+    call = {**SOLVED, **FACTORED}[name]
+    found = call(eagerjit, eagerjit.tensor(matrices)).isnan()
+    assert found[0].all() and not found[1].any()
+    assert (found == eagerjit.jit(lambda x: call(eagerjit, x))(eagerjit.tensor(matrices)).isnan()).all()
