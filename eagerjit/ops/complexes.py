@@ -194,7 +194,7 @@ def angle(input: Tensor) -> Tensor:
     if input.dtype.is_complex:
         return POINTWISE["atan2"].call(imag(input), real(input))
     x = input if input.dtype.is_floating_point else input.float()
-    return x.where(x.isnan(), x.new_zeros(()).where(x >= 0, np.pi))
+    return x.round().where(x.isnan(), x.new_zeros(()).where(x >= 0, np.pi))
 
 
 def is_conj(input: Tensor) -> bool:

@@ -56,7 +56,7 @@ def _slopes(g: Any, out: Any, x1: Any, x2: Any, p: float) -> Any:
 def _slope(g: Any, out: Any, difference: Any, p: float) -> Any:
     """The gradient of distances in the differences that they are of; none where the distance is zero."""
     if p == 0.0:
-        return difference * 0.0
+        return difference.new_zeros(difference.shape)
     if p == 1.0:
         return g * difference.sign()
     if p == 2.0:

@@ -90,3 +90,11 @@ def test_errors(call, kind, words):
     for library in (ej, torch):
         with pytest.raises(kind, match=words):
             call(library)
+
+
+@pytest.mark.parametrize("name", ["cdist", "pdist"])
+def test_counts_of_what_is_no_number_have_no_slope(name):
+    x = ej.tensor([[1.0, math.nan], [math.inf, 3.0], [2.0, 3.0]], requires_grad=True)
+    found = ej.cdist(x, x + 1.0, p=0.0) if name == "cdist" else ej.nn.functional.pdist(x, p=0.0)
+    found.sum().backward()
+    assert x.grad.tolist() == [[0.0, 0.0]] * 3

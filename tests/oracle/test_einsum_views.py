@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracle import compare, same
+from oracle import compare, draw, same
 
 import eagerjit as ej
 
@@ -34,3 +34,10 @@ def test_einsum_of_one_operand_compiled():
     x = ej.arange(9.0).reshape(3, 3)
     for a, b in zip(run(x), ej.jit(run)(x), strict=True):
         assert ej.equal(a, b)
+
+
+@pytest.mark.parametrize("equation", ["i,jk->i", "jk,i->ij", "i,j->ij", "ij,i->ij"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float32", "bfloat16"])
+def test_outer_products_are_of_any_dtypes(equation, dtype):
+    arrays = [draw((2, 3)[: len(term)], dtype, 0, 1, 5) for term in equation.partition("->")[0].split(",")]
+    compare(lambda t, x, y: t.einsum(equation, x, y), *arrays, dtypes=[dtype] * 2)

@@ -86,6 +86,7 @@ FIRST: dict[str, Call] = {
     "erfcx": lambda t, x: t.special.erfcx(-x.abs()),
     "ndtri": lambda t, x: t.special.ndtri(x),
     "nextafter": lambda t, x: t.nextafter(x, t.ones(4)),
+    "angle": lambda t, x: t.angle(x),
 }
 
 
