@@ -66,9 +66,13 @@ def _grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, alig
 
 
 def _bounded(place: Tensor, n: Any, padding_mode: str, align: bool) -> Tensor:
-    if padding_mode == "reflection":
-        place = _reflected(place, n, align)
-    return place if padding_mode == "zeros" else place.clamp(min=0.0, max=float(n - 1) if type(n) is int else n - 1)
+    if padding_mode == "zeros":
+        return place
+    place = _reflected(place, n, align) if padding_mode == "reflection" else place
+    last = float(n - 1) if type(n) is int else n - 1
+    bounded = place.clamp(min=0.0, max=last)
+    # At the border itself there is no slope, as beyond it: of the neighbours one is none.
+    return bounded.where((place > 0.0).logical_and(place < last), bounded.round())
 
 
 def _mixed(x: Tensor, at: list[Tensor], taps: Any, mode: str, padding_mode: str, align: bool) -> Tensor:

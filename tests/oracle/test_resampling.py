@@ -268,3 +268,16 @@ def test_batch_sizes_share_one_version() -> None:
         x = ej.tensor(draw((images, 4, 5, 6), "float32", -1, 1, images))
         assert (jitted(x) == larger(x)).all()
     assert jitted.cache_info().compiles == 1
+
+
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("padding", ["border", "reflection", "zeros"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_gradients_of_places_at_the_border(mode, padding, align):
+    image = np.arange(12, dtype=np.float64).reshape(1, 1, 3, 4) ** 2
+    places = [[-1.0, -1.0], [1.0, 1.0], [1.0, 0.25], [-0.4, 1.0], [0.25, 0.3], [-2.25, 1.75]]
+
+    def sampled(t, x, grid):
+        return t.nn.functional.grid_sample(x, grid, mode, padding, align)
+
+    compare(sampled, image, np.array([[places]]))
