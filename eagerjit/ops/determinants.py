@@ -64,12 +64,14 @@ def _cofactor_array(input: np.ndarray, change: np.ndarray | None = None) -> np.n
 
 
 def _cofactors_of_any(input: np.ndarray) -> np.ndarray:
-    """Cofactors of matrices, singular ones too, from their singular values."""
-    u, s, vh = np.linalg.svd(input)
+    """Cofactors of matrices, singular ones too, from their singular values; NaN of those that are not finite."""
+    finite = np.isfinite(input).all((-2, -1))[..., None, None]
+    u, s, vh = np.linalg.svd(np.where(finite, input, 0))
     n = s.shape[-1]
     products = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(n)], -1) if n else s
     sign = np.linalg.det(u) * np.linalg.det(vh)
-    return np.matmul((u.conj() * products[..., None, :]) * np.asarray(sign)[..., None, None], vh.conj())
+    found = np.matmul((u.conj() * products[..., None, :]) * np.asarray(sign)[..., None, None], vh.conj())
+    return np.where(finite, found, np.nan).astype(input.dtype, copy=False)
 
 
 def _cofactors_changed(input: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -445,3 +445,14 @@ def test_a_first_pivot_that_is_no_number(name: str, size: int) -> None:
     found = call(eagerjit, eagerjit.tensor(matrices)).isnan()
     assert found[0].all() and not found[1].any()
     assert (found == eagerjit.jit(lambda x: call(eagerjit, x))(eagerjit.tensor(matrices)).isnan()).all()
+
+
+def test_the_gradient_of_determinants_beside_one_of_no_number() -> None:
+    def slopes(t: Any) -> Any:
+        x = t.tensor([[[1.0, 2.0], [3.0, 4.0]], [[math.nan, 1.0], [2.0, 3.0]]], requires_grad=True)
+        t.linalg.det(x).sum().backward()
+        return x.grad.numpy()
+
+    found = slopes(eagerjit)
+    np.testing.assert_allclose(found[0], slopes(torch)[0], rtol=1e-5)
+    assert np.isnan(found[1]).any()
