@@ -8,26 +8,20 @@ that are large, factorizations that fail. LAPACK's matrices are turned: a column
 from __future__ import annotations
 
 from eagerjit.runtime.native.agreed import GETRF, GETRS, POTRF, TRSM
+from eagerjit.runtime.native.kinds import COMPLEX, bytes_of, part_of, spread_nan, store, turned_matrix
 from eagerjit.runtime.native.language import (
     buffer,
     c_string,
     call_void,
     copy_bytes,
     external,
-    f32,
-    f64,
     fill_bytes,
     global_bytes,
     i64,
-    load_f32,
-    load_f64,
     load_i32,
     load_i64,
     load_ptr,
     ptr,
-    store_f32,
-    store_f64,
-    store_i32,
     store_i64,
 )
 
@@ -37,8 +31,6 @@ FUNCTION = 0
 KIND = 8  # of the numbers: SINGLE, DOUBLE, and two more for complex ones
 WORK = 16  # multiplications at most
 ARGUMENTS = 24
-
-SINGLE, DOUBLE, COMPLEX = 0, 1, 2
 
 lapack_functions = global_bytes(8 * 4 * 8)
 """Addresses of these functions, each for the four kinds; 0 where there is no LAPACK."""
@@ -54,11 +46,6 @@ malloc = external("ptr malloc(i64)")
 free = external("void free(ptr)")
 log = external("f64 log(f64)")
 hypot = external("f64 hypot(f64, f64)")
-
-
-def bytes_of(kind: i64) -> i64:
-    """The bytes of a number."""
-    return 4 << ((kind & 1) + (kind >> 1))
 
 
 def lapack_function(about: ptr, which: i64) -> ptr:
@@ -98,45 +85,11 @@ def _place(dims: ptr, rank: i64, of: ptr, of_rank: i64, number: i64) -> i64:
     return place
 
 
-def turned_matrix(to: ptr, source: ptr, rows: i64, columns: i64, item: i64) -> None:
-    """The transpose of a matrix whose rows lie one after the other."""
-    for i in range(rows):
-        for j in range(columns):
-            place: ptr = to + (j * rows + i) * item
-            match item:
-                case 4:
-                    store_i32(place, 0, load_i32(source))
-                case 8:
-                    store_i64(place, 0, load_i64(source))
-                case 16:
-                    store_i64(place, 0, load_i64(source))
-                    store_i64(place, 8, load_i64(source, 8))
-            source = source + item
-
-
-def _store(place: ptr, kind: i64, real: f64, imaginary: f64) -> None:
-    if kind & 1:
-        store_f64(place, 0, real)
-        if kind >= COMPLEX:
-            store_f64(place, 8, imaginary)
-    else:
-        store_f32(place, 0, f32(real))
-        if kind >= COMPLEX:
-            store_f32(place, 4, f32(imaginary))
-
-
-def _part(place: ptr, kind: i64, part: i64) -> f64:
-    """A number's real part, or imaginary one."""
-    if kind & 1:
-        return load_f64(place, 8 * part)
-    return f64(load_f32(place, 4 * part))
-
-
 def _unit(to: ptr, n: i64, kind: i64) -> None:
     item = bytes_of(kind)
     fill_bytes(to, 0, n * n * item)
     for i in range(n):
-        _store(to + i * (n + 1) * item, kind, 1.0, 0.0)
+        store(to + i * (n + 1) * item, kind, 1.0, 0.0)
 
 
 def factor_cholesky(words: ptr, about: ptr) -> i64:
@@ -157,7 +110,7 @@ def factor_cholesky(words: ptr, about: ptr) -> i64:
         if load_i32(numbers, INFO) != 0:
             return 0
         for i in range(n):
-            pivot = _part(out + i * (row + row // n), load_i64(about, KIND), 0)
+            pivot = part_of(out + i * (row + row // n), load_i64(about, KIND), 0)
             if pivot != pivot:  # not all versions of LAPACK say so
                 return 0
             fill_bytes(out + i * row + (i + 1) * (row // n), 0, row - (i + 1) * (row // n))
@@ -166,29 +119,13 @@ def factor_cholesky(words: ptr, about: ptr) -> i64:
 
 
 # -- factors with exchanges of rows -----------------------------------------------------------------------------------
-def _spread_nan(factors: ptr, rows: i64, columns: i64, kind: i64) -> None:
-    """What is right of and below a pivot that is no number is none: not all versions of LAPACK divide by such a pivot.
-    """
-    item = bytes_of(kind)
-    for k in range(rows if rows < columns else columns):
-        place: ptr = factors + k * (rows + 1) * item
-        pivot = _part(place, kind, 0)
-        if kind >= COMPLEX and pivot == pivot:
-            pivot = _part(place, kind, 1)
-        if pivot != pivot:
-            for j in range(k, columns):
-                for i in range(k + 1, rows):
-                    _store(factors + (j * rows + i) * item, kind, pivot, pivot)
-            return
-
-
 def _factor(about: ptr, source: ptr, to: ptr, pivots: ptr, numbers: ptr) -> i64:
     """L and U of a matrix, turned, and the rows exchanged; 0, or the first pivot that is 0."""
     turned_matrix(to, source, load_i64(numbers, ROWS), load_i64(numbers, COLUMNS), bytes_of(load_i64(about, KIND)))
     call_void(
         lapack_function(about, GETRF), numbers + ROWS, numbers + COLUMNS, to, numbers + ROWS, pivots, numbers + INFO
     )
-    _spread_nan(to, load_i64(numbers, ROWS), load_i64(numbers, COLUMNS), load_i64(about, KIND))
+    spread_nan(to, load_i64(numbers, ROWS), load_i64(numbers, COLUMNS), load_i64(about, KIND))
     return load_i32(numbers, INFO)
 
 
@@ -365,8 +302,8 @@ def _product(factors: ptr, pivots: ptr, n: i64, kind: i64, out: ptr, logarithms:
         if load_i32(pivots, 4 * i) != i + 1:
             real = -real
             imaginary = -imaginary
-        re = _part(factors + i * step, kind, 0)
-        im = _part(factors + i * step, kind, 1) if kind >= COMPLEX else 0.0
+        re = part_of(factors + i * step, kind, 0)
+        im = part_of(factors + i * step, kind, 1) if kind >= COMPLEX else 0.0
         if logarithms:
             length = hypot(re, im) if kind >= COMPLEX else (-re if re < 0.0 else re)
             size += log(length)
@@ -379,9 +316,9 @@ def _product(factors: ptr, pivots: ptr, n: i64, kind: i64, out: ptr, logarithms:
             imaginary = before * im + imaginary * re
         else:
             real = real * re
-    _store(out, kind, real, imaginary)
+    store(out, kind, real, imaginary)
     if logarithms:
-        _store(logarithms, kind & 1, size, 0.0)
+        store(logarithms, kind & 1, size, 0.0)
 
 
 # -- triangles --------------------------------------------------------------------------------------------------------
@@ -402,7 +339,7 @@ def factor_triangular(words: ptr, about: ptr) -> i64:
     numbers = buffer(NUMBERS_BYTES)
     store_i64(numbers, ROWS, n)
     store_i64(numbers, RIGHT, k)
-    _store(numbers + ONE, kind, 1.0, 0.0)
+    store(numbers + ONE, kind, 1.0, 0.0)
     half: ptr = c_string("L") if load_i64(about, ARGUMENTS + 16) else c_string("U")
     diagonal: ptr = c_string("U") if load_i64(about, ARGUMENTS + 24) else c_string("N")
     for number in range(count):

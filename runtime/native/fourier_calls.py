@@ -7,7 +7,7 @@ result's address and dimensions.
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.factors import ARGUMENTS, COMPLEX, KIND, WORK
+from eagerjit.runtime.native.factors import ARGUMENTS, KIND, WORK
 from eagerjit.runtime.native.fourier import fourier
 from eagerjit.runtime.native.fourier_code import HALF
 from eagerjit.runtime.native.fourier_job import COMPLEX as PAIRS
@@ -34,6 +34,7 @@ from eagerjit.runtime.native.fourier_job import (
 )
 from eagerjit.runtime.native.fourier_job import KIND as SIDE_KIND
 from eagerjit.runtime.native.fourier_job import WORK as JOB_WORK
+from eagerjit.runtime.native.kinds import COMPLEX
 from eagerjit.runtime.native.language import (
     buffer,
     copy_bytes,

@@ -25,7 +25,7 @@ CORE = Part(
 PRODUCTS = Part("packing", "tiles", "copying", "panels", "pairs", "tile_products", "matmul", base=(CORE,))
 ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse", "holders")}
 ROUTINES |= {
-    "factors": Part("factors", "spectra", base=(CORE,)),
+    "factors": Part("kinds", "factors", "spectra", base=(CORE,)),
     "fourier": Part("fourier_job", "fourier_lines", "fourier", "fourier_calls", base=(CORE,)),
 }
 CONVOLUTIONS = Part(

@@ -6,7 +6,6 @@ from eagerjit.runtime.native.agreed import GEQRF, GESDD, ORGQR, SYEVD
 from eagerjit.runtime.native.factors import (
     ARGUMENTS,
     COLUMNS,
-    COMPLEX,
     INFO,
     KIND,
     LARGEST,
@@ -16,14 +15,13 @@ from eagerjit.runtime.native.factors import (
     NUMBERS_BYTES,
     RIGHT,
     ROWS,
-    bytes_of,
     count_matrices,
     free,
     is_declined,
     lapack_function,
     malloc,
-    turned_matrix,
 )
+from eagerjit.runtime.native.kinds import COMPLEX, bytes_of, turned_matrix
 from eagerjit.runtime.native.language import (
     buffer,
     c_string,
