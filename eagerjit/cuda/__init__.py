@@ -27,6 +27,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("eagerjit.cuda.graphed").make_graphed_callables
     if name == "amp":
         return importlib.import_module("eagerjit.amp.cuda")
+    if name == "_initialized":
+        return devices.is_initialized()
     if name == "nvtx":
         return importlib.import_module("eagerjit.cuda.nvtx")
     raise AttributeError(f"module 'eagerjit.cuda' has no attribute '{name}'")

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling.public import named_once, public
+from eagerjit.calling.public import named_once, public, sizes_by_name
 from eagerjit.ops import index, pieces, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
@@ -340,10 +340,11 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+@sizes_by_name
 @public
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Any, *more: Any) -> Tensor:
     """input expanded to a shape."""
-    return views.expand(input, tuple(size))
+    return views.expand(input, views.shape_argument((size, *more)))
 
 
 @public

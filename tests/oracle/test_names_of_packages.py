@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib
+import re
 from typing import Any
 
 import pytest
@@ -184,6 +185,24 @@ def test_bases_of_layers() -> None:
         assert issubclass(t.nn.MaxPool3d, t.nn.modules.pooling._MaxPoolNd)
         assert issubclass(t.nn.AdaptiveAvgPool1d, t.nn.modules.pooling._AdaptiveAvgPoolNd)
         assert issubclass(t.nn.ConvTranspose2d, t.nn.modules.conv._ConvTransposeNd)
+
+
+def test_types_of_arguments() -> None:
+    theirs, ours = (importlib.import_module(f"{t.__name__}.nn.common_types") for t in LIBRARIES)
+    for name in (name for name in vars(theirs) if name.endswith("_t")):
+        expected, actual = (re.sub(r"[\w.]+\.Tensor", "Tensor", repr(getattr(types, name))) for types in (theirs, ours))
+        assert actual == expected, name
+
+
+def test_whether_a_device_was_used() -> None:
+    assert eagerjit.cuda._initialized is eagerjit.cuda.is_initialized()
+
+
+def test_no_mode_of_tensors_without_values_is_left() -> None:
+    for t in LIBRARIES:
+        fake = importlib.import_module(f"{t.__name__}._subclasses.fake_tensor")
+        with fake.unset_fake_temporarily():
+            assert not fake.is_fake(t.ones(1))
 
 
 def test_what_a_file_names_that_is_not_given(tmp_path: Any) -> None:

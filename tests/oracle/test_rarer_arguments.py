@@ -48,6 +48,10 @@ CALLS += (
     lambda t: t.ones(2, 2).gather(1, t.zeros(0, 3, 4, dtype=t.int64)),
     *(lambda t, size=size, n=n: t.nn.CrossMapLRN2d(size, 0.02, 0.5, 2)(t.arange(4.0 * n).reshape(1, n, 2, 2))
       for size in (1, 2, 3, 5) for n in (1, 2, 4, 9)),
+    *(lambda t, args=args, names=names: t.arange(3.0).broadcast_to(*args, **names)
+      for args, names in (((2, 3), {}), (([2, 3],), {}), ((3,), {}), ((), {"size": (2, 3)}), ((2, -1), {}), ((), {}))),
+    lambda t: t.broadcast_to(t.arange(3.0), (2, 3)),
+    lambda t: t.tensor(1.0).broadcast_to(()),
     lambda t: t.nn.CrossMapLRN2d(3)(t.ones(2, 3)),
     lambda t: repr(t.nn.CrossMapLRN2d(3)),
 )  # fmt: skip
