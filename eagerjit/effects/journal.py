@@ -69,7 +69,6 @@ class Journal(Ages, Reads):
         self.tracer = tracer
         self.operations: list[Operation] = []
         self.problem: TraceBreak | None = None
-        self.paths: dict[int, Path] = {}
         self.inputs: set[tuple[int, Any]] = set()
         self.found: list[tuple[int, Tensor]] = []
         self.arrays: dict[tuple[int, Any], Any] = {}
@@ -122,7 +121,7 @@ class Journal(Ages, Reads):
         """Code asks whether one object is another."""
         self.memoized.compare(operands, source)
         self.tell_tuples_apart(operands, source)
-        self.tells_apart |= all(id(x) in self.paths or isinstance(x, CONTAINERS) for x in operands)
+        self.tells_apart |= all(self.is_given(x) or isinstance(x, CONTAINERS) for x in operands)
 
     def note_module(self, name: str) -> None:
         """Code imports a module that is there, or asks whether it is."""
@@ -134,7 +133,7 @@ class Journal(Ages, Reads):
     def note_table(self, owner: Any) -> None:
         """The attributes of an object are as old as the object, though their dictionary may be made only now."""
         table = dictionary_of(owner)
-        if isinstance(table, dict) and not self.is_fresh(owner):
+        if isinstance(table, dict) and self.is_outside(owner):
             self._outside.add(id(table))
             self._alive.append(table)
             self.tables[id(owner)] = id(table)
@@ -145,9 +144,9 @@ class Journal(Ages, Reads):
 
     def look_behind(self, value: Any) -> None:
         """Code of the standard library is about to read what an object wraps."""
-        if isinstance(value, (WeakValueDictionary, WeakSet)) and not self.is_fresh(value):
+        if isinstance(value, (WeakValueDictionary, WeakSet)) and self.is_outside(value):
             self.refuse("it reads weak references, whose objects it would keep alive", user_line())
-        if is_memory(value) and not self.is_fresh(value):
+        if is_memory(value) and self.is_outside(value):
             self.refuse(f"it reads a {type(value).__name__}, whose contents may change", user_line())
         if type(value).__module__ == "decimal":
             from decimal import getcontext
@@ -161,13 +160,13 @@ class Journal(Ages, Reads):
     def tell_tuples_apart(self, values: Any, source: str) -> None:
         """Code asks whether these are the same object. Tuples among the arguments are copies of the caller's."""
         self.told_apart |= {id(x): x for x in values if type(x) is tuple}
-        copied = any(id(x) in self.paths for x in values)
+        copied = any(map(self.is_given, values))
         if copied and all(isinstance(x, tuple) for x in values) and values[0] is not values[1]:
             self.refuse("it asks which tuple an argument is", source)
 
     def lacking(self, container: dict[Any, Any], key: Any) -> None:
         """Code has found that a dictionary does not have a key, which only this tells of."""
-        if not self.is_fresh(container) and id(container) not in self.paths:
+        if self.is_outside(container):
             self.checks.append(lambda: key not in container)
 
     def input(self, holder: Any, key: Any, value: Any, kind: str) -> Any:
@@ -175,7 +174,7 @@ class Journal(Ages, Reads):
         tracer, slot = self.tracer, (id(holder), key)
         changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
         changed = changed or (kind == "attribute" and any((id(c), key) in self.written for c in classes_of(holder)))
-        if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
+        if changed or slot in self.inputs or not self.is_outside(holder):
             return value
         if self.was_read(holder, key) or type(value) in (SymbolicInt, TracedFloat, TracedNumber):
             return value  # which calls have to find again, since code has acted on it; or which is an input already
@@ -280,7 +279,7 @@ class Journal(Ages, Reads):
         """Something unknown gets a container: it may not change it, nor a copy of one that the caller gave."""
         self.windows.touch(container)
         self.keyed.settle(container)
-        if id(container) not in self._young or id(container) in self.paths:
+        if id(container) not in self._young or self.is_given(container):
             self.save_contents(container)
             self.probed.append((container, copy_of(container), source))
 
@@ -323,7 +322,7 @@ class Journal(Ages, Reads):
         self.variables.undo()
         while self._undo:
             holder, put_back = self._undo[-1]
-            if not self._ended or not self.is_fresh(holder):
+            if not self._ended or self.is_outside(holder):
                 put_back()
             del self._undo[-1]  # an interrupt before this lets it be put back once more
 
@@ -333,15 +332,14 @@ class Journal(Ages, Reads):
         self.windows.finished()
         self.memoized.finished()
         for container, before, source in self.probed:
-            outside = not self.is_fresh(container) or id(container) in self.paths
-            if outside and not same_contents(container, before):
+            if not self.is_made(container) and not same_contents(container, before):
                 self.arrays_written += [container] if isinstance(container, np.ndarray) else []
                 self.refuse("it changes a container in a way that is not observed", source)
         if self.problem is not None:
             raise self.problem
         self._look_again()
         self._ended = True
-        self.beginning.forget(lambda holder: self.is_fresh(holder) or id(holder) in self.paths)
+        self.beginning.forget(lambda holder: not self.is_outside(holder))
         for module, before, source in self.switched.values():
             if module.training is not before:
                 self.operations.append(Operation(STORE["attribute"], module, ("training", module.training), source))
@@ -351,7 +349,7 @@ class Journal(Ages, Reads):
                 path = self.paths.get(id(operation.target))
                 if path is not None:
                     operation.target = path
-                elif operation.apply is not _call and self.is_fresh(operation.target):
+                elif operation.apply is not _call and self.is_made(operation.target):
                     fresh.add(id(operation.target))
                     continue
                 kept.append(operation)
@@ -382,9 +380,9 @@ class Journal(Ages, Reads):
         touched = {holder for holder, _ in (*self.read_first, *self.written)} | self.handed_over.keys()
         known = [x for x in self._alive if isinstance(x, (list, dict)) and id(x) in touched]
         known += [x for x in (*self._alive, *self.objects_read.values(), *self.owners) if type(x) in records]
-        known = [x for x in (*known, *self.handed_over.values()) if not self.is_fresh(x)]
+        known = [x for x in (*known, *self.handed_over.values()) if self.is_outside(x)]
         known += [y for x in self.tracer.objects if id(x) not in tables for y in containers_in(x, self.inputs)]
-        others = {id(x): x for x in known if id(x) not in self.paths and id(x) not in tables}
+        others = {id(x): x for x in known if not self.is_given(x) and id(x) not in tables}
         self.opened.keep_apart(others.keys() | {id(x) for x in self.tracer.objects if id(x) not in tables})
         return others
 

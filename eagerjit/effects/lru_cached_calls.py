@@ -62,7 +62,7 @@ class Memoized:
 
     def instead(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> Any:
         """What is called in place of a function that keeps its results; None for one that the recorded code makes."""
-        if self.journal.is_fresh(function):
+        if self.journal.is_made(function):
             return None
         journal, cache, values = self.journal, Cache(function), (*args, *kwargs.values())
         if self.recording is not None:
@@ -95,8 +95,7 @@ class Memoized:
         if kind in allowed or is_plain(value):
             return True
         itself = kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
-        known = id(value) not in self.journal.paths and not self.journal.is_fresh(value)
-        return itself and not isinstance(value, _STAND_INS) and known
+        return itself and not isinstance(value, _STAND_INS) and self.journal.is_outside(value)
 
     def _keeps_a_tensor(self, cache: Cache, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> bool:
         """Whether what it keeps for the sizes of this call is nothing but itself. NotYet where it keeps nothing."""
@@ -145,7 +144,7 @@ class Memoized:
     def _made(self, cache: Cache, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> Any:
         """The result of a first call. It runs outside of the recording, so that the function may keep what it makes."""
         journal = self.journal
-        changes = any(not journal.is_fresh(operation.target) for operation in journal.operations)
+        changes = any(journal.is_outside(operation.target) for operation in journal.operations)
         if changes or journal.inputs or journal.tracer.written:
             raise self._first_time(cache, args, source)
         tracer, observation = set_tracer(None), pause_observation()
@@ -195,13 +194,13 @@ class Memoized:
         places, text = places_of(symbols, tracer.bindings, len(tracer.arguments or ())), self._text(made)
         differs = kept is not ABSENT and text_of(kept) != text and not journal.world.heard.is_over
         changed = [o.target for o in journal.operations[n_operations:]]
-        differs = differs or any(id(x) in older or not journal.is_fresh(x) for x in changed)
+        differs = differs or any(id(x) in older or journal.is_outside(x) for x in changed)
         if places is None or text is None or differs or self._effects() != effects:
             raise self.ask_instead(cache.function, source)
         call = self._known[form] = KeptCall(cache, args, kwargs, places, made)
         self.calls.append(call)
         self._texts.append((call, text, source))
-        self._parts |= {id(x): x for x in _containers(made) if journal.is_fresh(x)}
+        self._parts |= {id(x): x for x in _containers(made) if not journal.is_outside(x)}
         return made
 
     def _text(self, made: Any) -> bytes | None:
@@ -222,7 +221,7 @@ class Memoized:
         changed = (id(holder), key) in written or (id(holder), None) in written or (
             key is None and any(changed == id(holder) for changed, _ in written)
         )
-        if changed and not self.journal.is_fresh(holder):
+        if changed and self.journal.is_outside(holder):
             raise self.ask_instead(self.recording, user_line())
 
     def compare(self, operands: Sequence[Any], source: str) -> None:
@@ -239,8 +238,8 @@ class Memoized:
         """Refuse a function that changes what stands for something kept, or arguments that could be it."""
         journal = self.journal
         changed = [o.target for o in journal.operations if isinstance(o.target, (list, dict))]
-        changed = [x for x in changed if not journal.is_fresh(x)]
-        of_arguments = any(id(x) in journal.paths for x in changed)
+        of_arguments = any(map(journal.is_given, changed))
+        changed = [x for x in changed if journal.is_outside(x)]
         for call, text, source in self._texts:
             if of_arguments or self._text(call.result) != text:
                 raise self.ask_instead(call.cache.function, source)

@@ -22,7 +22,7 @@ def tie_presence(journal: Journal, holder: Any, key: Any, kind: str, deleting: b
         _tie_length(journal, holder, key)
         return False
     fails = deleting and look(holder, key) is ABSENT
-    if not deleting or (id(holder), key) in journal.written or _is_given(journal, holder):
+    if not deleting or (id(holder), key) in journal.written or not journal.is_outside(holder):
         return fails
     there = look(_beginning_of(journal, holder), key) is not ABSENT
     if there and kind == "item":
@@ -36,11 +36,13 @@ def lies_there(journal: Journal, holder: Any, key: Any, value: Any, kind: str) -
     """Whether a container is assigned to where it lies already, as `items += [x]` does; calls look whether it does."""
     slot = id(holder), key
     changed = slot in journal.written or (id(holder), None) in journal.written
-    if type(value) not in CONTAINERS or changed or LOOK[kind](holder, key) is not value or _is_given(journal, holder):
+    if type(value) not in CONTAINERS or changed or LOOK[kind](holder, key) is not value:
+        return False
+    if not journal.is_outside(holder):
         return False
     if slot in journal.inputs:
         return True  # which stands for what the call finds there, whichever that is
-    if journal.is_fresh(value):
+    if not journal.is_outside(value):
         return False
     journal.tracer.guard_object(journal.load(holder, key, kind), Op.IS, value)
     return True
@@ -49,7 +51,7 @@ def lies_there(journal: Journal, holder: Any, key: Any, value: Any, kind: str) -
 def _tie_length(journal: Journal, items: Any, key: Any) -> None:
     """Tie calls to an index in a list or its like, or to the length that a slice with steps must have."""
     whole = isinstance(key, slice)
-    if _is_given(journal, items) or (whole and key.step is None) or not (whole or isinstance(key, int)):
+    if not journal.is_outside(items) or (whole and key.step is None) or not (whole or isinstance(key, int)):
         return
     before, least = _beginning_of(journal, items), 0 if whole else -key if key < 0 else key + 1
     if type(items) is list and before is items and not whole and 0 <= key < len(items):
@@ -61,10 +63,6 @@ def _tie_length(journal: Journal, items: Any, key: Any) -> None:
     else:
         needed = least if before is items else size
         journal.checks.append(lambda: len(items) >= needed)
-
-
-def _is_given(journal: Journal, holder: Any) -> bool:
-    return id(holder) in journal.paths or journal.is_fresh(holder)
 
 
 def _beginning_of(journal: Journal, holder: Any) -> Any:

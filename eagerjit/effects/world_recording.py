@@ -68,7 +68,7 @@ class World(Listener):
 
     def is_taken(self, value: Any) -> bool:
         """Whether a value is an iterator from outside, which no code of the user's gives: that is watched."""
-        return is_consumed(value) and not gives_by_code(value) and not self.journal.is_fresh(value)
+        return is_consumed(value) and not gives_by_code(value) and self.journal.is_outside(value)
 
     def reads(self, clock: Any) -> bool:
         """Whether the function acts on what clocks say. TraceBreak where it has worked since it looked at one."""
@@ -137,7 +137,7 @@ class World(Listener):
             if type(value) not in _TRACED and not is_range(value) and not is_constant(value):
                 raise TraceBreak(f"it calls {_title(owner, name)} with a {type(value).__name__}", source)
         for value in arguments[0]:
-            if isinstance(value, CONTAINERS) and not self.journal.is_fresh(value):
+            if isinstance(value, CONTAINERS) and self.journal.is_outside(value):
                 self.journal.checks.append(Unchanged(value, frozenset()))
         kept, values = list(map(_kept, leaves)), list(map(self._value_of, leaves))
         parts = [part for x in leaves for part in (x.parts() if is_range(x) else (x,))]

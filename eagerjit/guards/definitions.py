@@ -20,7 +20,7 @@ def guard_definitions(
     tracer: Tracer, journal: Journal, functions: Iterable[FunctionType]
 ) -> list[Callable[[], bool]]:
     """Guards for functions that ran and partials that were called: native ones; those that need Python are returned."""
-    partials = [p for p in journal.partials.values() if not journal.is_fresh(p)]
+    partials = [p for p in journal.partials.values() if journal.is_outside(p)]
     parts = [(f, name) for f in functions for name in _OF_FUNCTIONS] + [(p, n) for p in partials for n in _OF_PARTIALS]
     return [check for owner, name in parts for check in _guard_part(tracer, journal, owner, name)]
 

@@ -107,7 +107,7 @@ class Keyed:
         """
         journal = self.journal
         number = at_present(key) if type(container) in _KINDS else None
-        if number is None or journal.is_fresh(container) or id(container) in journal.paths:
+        if number is None or not journal.is_outside(container):
             return None
         known = len(journal.operations)
         journal.assign(container, number, value, "item", source)
@@ -137,7 +137,7 @@ class Keyed:
     def _is_known(self, container: Any, key: Any) -> bool:
         """Whether a dictionary can be known by its items."""
         journal = self.journal
-        if journal.is_fresh(container) or id(container) in journal.paths:
+        if not journal.is_outside(container):
             return False
         self._known[id(container)] = container
         self.settle(container)

@@ -114,7 +114,7 @@ class Histories:
         if id(value) not in self.known or type(value) is not list:
             return None
         if id(value) not in self._open:
-            if id(value) in self.journal.paths or self.journal.is_fresh(value):
+            if not self.journal.is_outside(value):
                 return None
             self.journal.save_contents(value)
             self.journal.read_first.add((id(value), GROWS))

@@ -30,17 +30,14 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
             tracer.guard_object(leaf, Op.TYPE_IS, type(owner))
         return leaves[id(owner)]
 
-    def is_outside(owner: Any) -> bool:
-        return id(owner) not in journal.paths and not journal.is_fresh(owner)
-
     for owner in journal.kinds_read.values():
-        if _may_change_class(owner) and is_outside(owner):
+        if _may_change_class(owner) and journal.is_outside(owner):
             known(owner)
     tables: dict[int, int] = {}
     for (key, name), owner in journal.inherited.items():
         found = lookup.inherited(owner, name)
         method = callable(found) or isinstance(found, classmethod)
-        if not (method and has_own_attributes(owner) and is_outside(owner)):
+        if not (method and has_own_attributes(owner) and journal.is_outside(owner)):
             continue
         holder = known(owner)
         if dictionary_of(owner) is None:
@@ -92,7 +89,7 @@ def guard_library(tracer: Tracer, journal: Journal, changing: Set[tuple[int, Any
 def guard_contexts(tracer: Tracer, journal: Journal) -> None:
     """Guard how contexts of the library were made that code from outside has entered."""
     for context, settings in journal.entered.values():
-        if journal.is_fresh(context):
+        if journal.is_made(context):
             continue
         holder = tracer.new_leaf()
         tracer.load(holder, Op.LOAD_OBJECT, tracer.object(context))
@@ -114,7 +111,7 @@ def guard_builtins(tracer: Tracer, journal: Journal) -> None:
         else:
             tables.guard_lack(builtins, name)
     for (_, name), kind in journal.lacked.items():
-        if not journal.is_fresh(kind):
+        if journal.is_outside(kind):
             [names] = gc.get_referents(vars(kind))
             tables.guard_lack(names, name)
 

@@ -54,10 +54,9 @@ class Opened:
 
     def _is_outside(self, holder: Any, value: Any) -> bool:
         """Whether what a holder holds was there before the call."""
-        if id(value) in self.journal.paths:
-            return False
-        self.journal.find_in(holder, value)
-        return not self.journal.is_fresh(value)
+        if not self.journal.is_given(value):
+            self.journal.find_in(holder, value)
+        return self.journal.is_outside(value)
 
     def keep_apart(self, others: Set[int]) -> None:
         """None of them may be one of these containers. Where one is, their slots are left as they are from here on."""

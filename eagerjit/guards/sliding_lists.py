@@ -47,8 +47,7 @@ class Windows:
             return
         self.known.discard(id(container))
         size = len(container)
-        outside = id(container) not in self.journal.paths and not self.journal.is_fresh(container)
-        if not (outside and type(container) in (list, deque) and size <= MOST_ITEMS):
+        if not (self.journal.is_outside(container) and type(container) in (list, deque) and size <= MOST_ITEMS):
             return
         missing = container.maxlen - size if type(container) is deque and container.maxlen is not None else 0
         wait_until_full(container, missing, self.seen)

@@ -131,7 +131,7 @@ class _Inspection:
         self._drain()
         self._follow_locals()
         for (_, name), kind in self.observed.journal.classes_read.items():
-            if self.observed.journal.is_fresh(kind):
+            if self.observed.journal.is_made(kind):
                 continue
             held = lookup.own(kind, name)
             found = getattr(held, "__func__", held)
@@ -148,7 +148,7 @@ class _Inspection:
         while self.pending:
             current = self.pending.pop()
             code = current.__code__
-            if is_internal(code) or self.observed.journal.is_fresh(current):
+            if is_internal(code) or self.observed.journal.is_made(current):
                 self.pending += self._held_by(current) if is_internal(code) else ()
                 continue
             self.out.functions[id(current)] = current
@@ -181,7 +181,7 @@ class _Inspection:
         for cells in closures:
             for access in self._accesses(code):
                 root = _root(access, globals_, cells)
-                made_inside = access.kind == "free" and self.observed.journal.is_fresh(cells.get(access.name))
+                made_inside = access.kind == "free" and self.observed.journal.is_made(cells.get(access.name))
                 if root is _MISSING or access.name == "__class__" or made_inside:
                     continue
                 holder, key = (cells[access.name], "contents") if access.kind == "free" else (globals_, access.name)
@@ -244,7 +244,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
         base = _BASES[kind](container, name)
         slot = (container, name, "item") if kind == "global" else (container, "contents", "cell")
         changes = kind != "object" and (id(container), slot[1]) in changing
-        if base is _MISSING or changes or journal.is_fresh(container):
+        if base is _MISSING or changes or not journal.is_outside(container):
             continue
         if kind == "object" and id(base) in journal.array_inputs:
             continue  # what a variable of an enclosing function holds, which is an input
@@ -256,7 +256,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                 break
             if depth:
                 covered.add((id(_value(base, attributes[: depth - 1])), attributes[depth - 1]))
-            if _is_fresh(value, base, attributes[:depth]):
+            if _is_new(value, base, attributes[:depth]):
                 if isinstance(value, MethodType) and isinstance(value.__self__, type) and parent is not None:
                     method = _load(tracer, kind, container, name, parent, attributes[:depth])
                     guard_method(tracer, method, value, ("__func__",))
@@ -319,13 +319,13 @@ def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> No
 def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:
     """Reads that no chain of names tells of: through results of calls and items, in functions that were arguments."""
     for cell in journal.cells_read.values():
-        if (id(cell), None) not in covered and not journal.is_fresh(cell):
+        if (id(cell), None) not in covered and journal.is_outside(cell):
             yield "cell", cell, None, (), "read"
     journal.know_together(journal.objects_read.values())
     # What a class holds is read through its instance, where that is noted.
     found = [(*r, journal.uses.get(r[0], [((), "read")])) for r in journal.objects_read.items()]
     for (key, name), owner, uses in found + [(*r, [((), "store")]) for r in journal.classes_read.items()]:
-        if (key, name) in covered or not needs_guard(owner, name) or key in journal.paths or journal.is_fresh(owner):
+        if (key, name) in covered or not needs_guard(owner, name) or not journal.is_outside(owner):
             continue
         if lookup.is_computed(owner, name):
             before = lookup.own(owner, name), lookup.inherited(owner, name)
@@ -353,12 +353,12 @@ def _finds(owner: Any, name: str, before: tuple[Any, Any]) -> bool:
 def _handed_over(journal: Journal, changed: frozenset[int]) -> Iterator[Callable[[], bool]]:
     """Guards for objects that libraries got, which may read anything of them."""
     for value in journal.handed_over.values():
-        if not journal.is_fresh(value) and id(value) not in journal.paths:
+        if journal.is_outside(value):
             slots = journal.changing() if isinstance(value, dict) and journal.is_read_whole(value) else ()
             yield unchanged(value, changed, {key for holder, key in slots if holder == id(value)})
 
 
-def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
+def _is_new(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
     """Whether reading an attribute makes a new object each time, as bound methods do, whose code was observed."""
     return not isinstance(value, PLAIN) and _value(base, attributes) is not value
 

@@ -35,7 +35,7 @@ def read_array(journal: Journal, holder: Any, key: Any, array: np.ndarray, kind:
     slot = id(holder), key
     if slot in journal.arrays and slot not in journal.written:
         return journal.arrays[slot]
-    if slot in journal.written or id(holder) in journal.paths or journal.is_fresh(holder):
+    if slot in journal.written or not journal.is_outside(holder):
         return array
     with untraced():
         tensor = over_array(array)
@@ -55,6 +55,6 @@ def read_array(journal: Journal, holder: Any, key: Any, array: np.ndarray, kind:
 def is_picked(journal: Journal, array: Any, key: Any) -> bool:
     """Whether calls pick other elements of an array from outside, so that it should be an input."""
     varying = journal.varying
-    if type(array) is not np.ndarray or journal.is_fresh(array) or id(array) in varying.arrays:
+    if type(array) is not np.ndarray or journal.is_made(array) or id(array) in varying.arrays:
         return False
     return varying.functions and SymbolicInt in map(type, key if type(key) is tuple else (key,))

@@ -63,7 +63,7 @@ class Flattening:
             self.plain = False
             parts = tuple([(p.write, p.specification) if type(p) is Piece else p for p in value.parts])
             return TracedText, parts, tuple([self.flatten(p.number) for p in value.parts if type(p) is Piece])
-        if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
+        if kind in (TracedArray, TracedNumber) and not self.journal.is_given(value):
             return self._of_numpy(value)
         if kind is Given:
             return ARGUMENT, value.path, ()
@@ -76,7 +76,7 @@ class Flattening:
                 self._alive.append(value)
             return value.__class__, _ENDS, tuple([self.flatten(getattr(value, name)) for name in _ENDS])
         if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
-            if isinstance(value, Tensor) and type(value._data) is not Node and not self.journal.is_fresh(value):
+            if isinstance(value, Tensor) and type(value._data) is not Node and self.journal.is_outside(value):
                 self.journal.tracer.value(value)  # from outside: a leaf, which every call gives itself
             self.leaves.append(value)
             return LEAF
@@ -95,7 +95,7 @@ class Flattening:
         if id(value) in self.numbers:
             self.plain = False
             return AGAIN, self.numbers[id(value)], ()
-        if not self.journal.is_fresh(value) or self._is_method_of_outside(value):
+        if self.journal.is_outside(value) or self._is_method_of_outside(value):
             self.leaves.append(value)
             return LEAF
         self.numbers[id(value)] = len(self.numbers)
@@ -106,7 +106,7 @@ class Flattening:
             self.plain = self.plain and kind is dict
             keys, records = self._keys(value, kind)
             return kind, keys, tuple([*records, *map(self.flatten, value.values())])
-        if kind in (defaultdict, deque) and not self.journal.is_fresh(getattr(value, "default_factory", None)):
+        if kind in (defaultdict, deque) and self.journal.is_outside(getattr(value, "default_factory", None)):
             self.plain = False
             if kind is deque:
                 return kind, value.maxlen, tuple([self.flatten(v) for v in value])
@@ -141,7 +141,7 @@ class Flattening:
     def _is_method_of_outside(self, value: Any) -> bool:
         """Whether a value is a method of an object from outside: as good as the one that another call would make."""
         parts = (value.__self__, value.__func__) if type(value) is MethodType else (value,)
-        return not any(self.journal.is_fresh(p) or id(p) in self.journal.paths for p in parts)
+        return all(map(self.journal.is_outside, parts))
 
     def _of_numpy(self, value: Any) -> Structure:
         """A number of NumPy's, or an array that this call computes: NumPy, or a kernel in its place."""
@@ -176,7 +176,7 @@ class Flattening:
             return any(map(self._is_record, key))
         if isinstance(key, type) or not (dataclasses.is_dataclass(key) or _is_plain_class(type(key))):
             return False
-        return self.journal.is_fresh(key) or id(key) in self.journal.paths
+        return not self.journal.is_outside(key)
 
 
 def _plain_key(key: Any) -> Any:

@@ -149,7 +149,7 @@ class Inputs(Places, Numbers):
 
     def is_made(self, value: Any) -> bool:
         """Whether the function has made an object in this call: the next call makes another one."""
-        return self.journal is not None and self.journal.is_fresh(value)
+        return self.journal is not None and self.journal.is_made(value)
 
     def item_pair(self, options: Any, key: str) -> tuple[Any, Any]:
         """An option of an optimizer's that is two floats, which lie in a table of their own."""

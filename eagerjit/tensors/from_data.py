@@ -197,7 +197,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     tracer = state.tracer
     if tracer is not None and type(array) is TracedArray:
         return array.shared()
-    if tracer is not None and tracer.journal is not None and tracer.journal.is_fresh(array):
+    if tracer is not None and tracer.journal is not None and tracer.journal.is_made(array):
         return _snapshot(tracer, array)
     made = _over(array)
     if tracer is not None and tracer.journal is not None:

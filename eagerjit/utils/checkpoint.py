@@ -127,9 +127,9 @@ def _recorded(part: _Checkpoint, context: Any, preserve: bool) -> Any:
 
 
 def _changes(tracer: Any) -> int:
-    """How often a recording has changed Python objects that were there before it."""
+    """How often a recording has changed Python objects that live on, arguments among them."""
     journal = tracer.journal
-    return 0 if journal is None else sum(not journal.is_fresh(operation.target) for operation in journal.operations)
+    return 0 if journal is None else sum(not journal.is_made(operation.target) for operation in journal.operations)
 
 
 def _writes(tracer: Any) -> tuple[dict[int, int], dict[int, int]]:

@@ -1,8 +1,12 @@
-"""How old objects are: whether a recording has made them.
+"""Where the objects of a recording are from: each is *outside*, *given* or *made*, one of the three.
 
-An object is *fresh* if it was made while the trace was running: nobody else has seen it, and what is done to it needs
-no repeating. The garbage collector knows the age of objects: a recording begins with an empty youngest generation, and
-none is collected until it ends.
+outside     it was there before: what code reads of it is an input or a guard, what it writes is put back
+given       the copy of a container or object of the call's: a part of it is a part of the call, what is done to it
+            every call does to its own
+made        the code has made it: nobody else has seen it, and what is done to it needs no repeating
+
+The garbage collector knows the age of objects: a recording begins with an empty youngest generation, and none is
+collected until it ends. What is given was copied then.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import numpy as np
 
 from eagerjit.runtime import holders
 from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.slots import Path
 
 _FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) else 0  # as it starts
 
@@ -28,6 +33,7 @@ class Ages:
     """The part of a journal that tells old objects from new ones."""
 
     def __init__(self) -> None:
+        self.paths: dict[int, Path] = {}
         self._young: set[int] = set()
         self._made: set[int] = set()
         self._outside: set[int] = set()
@@ -40,8 +46,20 @@ class Ages:
         """End the recording unsuccessfully."""
         raise NotImplementedError
 
-    def is_fresh(self, value: Any) -> bool:
-        """Whether an object was made in this recording."""
+    def is_given(self, value: Any) -> bool:
+        """Whether an object is the copy of one of the call's, which each call finds by its path."""
+        return id(value) in self.paths
+
+    def is_outside(self, value: Any) -> bool:
+        """Whether an object was there before the call, and is none that calls give."""
+        return id(value) not in self.paths and not self._is_young(value)
+
+    def is_made(self, value: Any) -> bool:
+        """Whether the code has made an object, so that nobody else has seen it."""
+        return id(value) not in self.paths and self._is_young(value)
+
+    def _is_young(self, value: Any) -> bool:
+        """Whether an object was made since this recording began."""
         key = id(value)
         if key in self._outside:
             return False
@@ -49,7 +67,7 @@ class Ages:
             return True
         if isinstance(value, np.ndarray):
             if value.base is not None:  # what shows memory is no older than what owns it
-                fresh = key in self._made or self.is_fresh(value.base)
+                fresh = key in self._made or self._is_young(value.base)
             else:  # an old dictionary that holds nothing but arrays and numbers is not known to the collector either
                 young = key not in self._made and self._only_young_know(value, at_least=1)
                 fresh = key in self._made or (young and not self._is_held_unseen(value))
@@ -101,7 +119,7 @@ class Ages:
     def _decide(self, value: Any) -> None:
         """Settle whether a dictionary is fresh while the collector does not track it: a write may change that."""
         if isinstance(value, dict) and not gc.is_tracked(value):
-            self.is_fresh(value)
+            self._is_young(value)
 
     def _look_again(self) -> set[int]:
         # In one call of C's, so that no other thread runs meanwhile: a tuple that it is making must have one owner.
@@ -121,7 +139,7 @@ class Ages:
         known = gc.is_tracked(value) or id(value) in self._outside or id(value) in self._fresh
         if known or not gc.is_tracked(holder) or gc.get_freeze_count() > _FROZEN_BY_PYTHON:
             return
-        if not self.is_fresh(holder) and any(held is value for held in gc.get_referents(holder)):
+        if self.is_outside(holder) and any(held is value for held in gc.get_referents(holder)):
             self._outside.add(id(value))
             self._alive.append(value)
 

@@ -118,7 +118,7 @@ class Calls(PutOff, LibraryCalls):
         instead = instead or world.instead(function, args, kwargs)
         instead = instead or self._judged(function, args, kwargs, frame, source)
         if instead is None and not any(map(world.is_taken, args)):
-            instead = texts.instead(function, args, kwargs, self.journal.is_fresh)
+            instead = texts.instead(function, args, kwargs, self.journal.is_outside)
         instead = instead or world.with_items(function, args, kwargs)
         given = calls_back(function, args, kwargs, lambda f: functools.partial(self.when_called, f, frame, source))
         if given is None:
@@ -217,7 +217,7 @@ class Calls(PutOff, LibraryCalls):
             return self.refused(f"calls {module}.{name}", source)
         if type(function) is operator.attrgetter:
             return self._note_attributes_got(function, args)
-        if function is dir and args and not journal.is_fresh(args[0]):
+        if function is dir and args and journal.is_outside(args[0]):
             names = dir(args[0])
             journal.checks.append(lambda: dir(args[0]) == names)
         if module == "builtins" and name in _HARMLESS:
@@ -259,16 +259,16 @@ class Calls(PutOff, LibraryCalls):
                 value = args[2] if name == "__setattr__" else ABSENT  # by a `__setattr__` of the program's own
                 self.journal.assign(owner, args[1], value, "attribute", source)
                 return None
-            if name in ("train", "eval") and hasattr(type(owner), "_jit_state") and not self.journal.is_fresh(owner):
+            if name in ("train", "eval") and hasattr(type(owner), "_jit_state") and self.journal.is_outside(owner):
                 return self._switch(owner, function, source)
             changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
             if changes and self.only_does_what_is_seen(name, args, kwargs):
                 return None
-            if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
+            if name in _SETTINGS or (changes and self.journal.is_outside(owner)):
                 named = f" {args[1]!r}" if len(args) > 1 and isinstance(args[1], str) else ""
                 count = f" of {len(owner)} parts" if changes and isinstance(owner, Sized) else ""
                 return self.refused(f"calls {name}{named}{count}", source, NotYet if name in _ADDING else TraceBreak)
-            if isinstance(owner, Handle) and name == "remove" and not self.journal.is_fresh(owner):
+            if isinstance(owner, Handle) and name == "remove" and self.journal.is_outside(owner):
                 self.journal.method(owner._hooks, "pop", (owner.id, None), {}, source)
             return self._tells(function, args, kwargs)
         if is_of_the_world(module, name) or is_of_interpreter(function):
@@ -306,8 +306,7 @@ class Calls(PutOff, LibraryCalls):
         for container, names in CHANGING.items():
             if isinstance(owner, container) and name in names:
                 if any(is_consumed(a) for a in args):
-                    made = journal.is_fresh(owner) and id(owner) not in journal.paths
-                    return None if made else self.refused(f"calls {name} with an iterator", source)
+                    return None if journal.is_made(owner) else self.refused(f"calls {name} with an iterator", source)
                 if name not in BLIND and not (name == "__setitem__" and isinstance(owner, dict)):
                     journal.note_read(owner, None)
                 journal.method(owner, name, args, kwargs, source)
@@ -327,13 +326,13 @@ class Calls(PutOff, LibraryCalls):
         if instead is not None:
             return instead
         if name in ("write", "flush") and isinstance(owner, IOBase) and all(isinstance(a, (str, bytes)) for a in args):
-            if journal.is_fresh(owner):
+            if journal.is_made(owner):
                 return None if name == "flush" else lambda *given: owner.write(tied_text(given[-1]))
             return functools.partial(write_later, journal, getattr(owner, name), source)
-        if is_consumed(owner) and not journal.is_fresh(owner):
+        if is_consumed(owner) and journal.is_outside(owner):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
         kind: type = owner if isinstance(owner, type) else type(owner)
-        if is_of_the_world(kind.__module__, name) and not (owner is not kind and journal.is_fresh(owner)):
+        if is_of_the_world(kind.__module__, name) and (owner is kind or journal.is_outside(owner)):
             return self.refused(f"calls {kind.__name__}.{name}", source)
         if type(owner).__module__.startswith("numpy.random"):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
@@ -373,7 +372,7 @@ class Calls(PutOff, LibraryCalls):
         if lookup.assigns(owner, name):
             return
         is_function = isinstance(owner, (FunctionType, BuiltinFunctionType))
-        if is_function and name.startswith("__") and not self.journal.is_fresh(owner):
+        if is_function and name.startswith("__") and self.journal.is_outside(owner):
             self.journal.refuse(f"it assigns {name} of a function", source)  # at the end: until then it is assigned
         self.journal.assign(owner, name, value, "attribute", source)
 
@@ -387,7 +386,7 @@ class Calls(PutOff, LibraryCalls):
         for value in values:
             if type(value) is TracedArray:
                 continue
-            if isinstance(value, np.ndarray) and value.nbytes > LARGE and not self.journal.is_fresh(value):
+            if isinstance(value, np.ndarray) and value.nbytes > LARGE and self.journal.is_outside(value):
                 return self.refused("reads a large NumPy array", source)
             while type(value) is functools.partial:
                 value = value.func

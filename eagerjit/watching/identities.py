@@ -69,8 +69,8 @@ def note_written(journal: Journal, values: Sequence[Any], source: str, as_repr: 
 
 def note_compared(journal: Journal, operands: Sequence[Any], source: str) -> None:
     """Code asks whether one object is the other."""
-    others = [x for x in operands if id(x) not in journal.paths]
-    if len(others) == 1 and type(operands[0]) is type(operands[1]) and not journal.is_fresh(others[0]):
+    others = [x for x in operands if not journal.is_given(x)]
+    if len(others) == 1 and type(operands[0]) is type(operands[1]) and journal.is_outside(others[0]):
         _refuse(journal, (x for x in operands if _is_copy(journal, x)), source)
 
 
@@ -98,7 +98,7 @@ def note_called(
     bound = getattr(function, "__self__", None)
     given = [bound, *args] if isinstance(function, MethodWrapperType) else args
     if name in _ASKING or (name in _OF_OBJECT and getattr(function, "__objclass__", None) is object):
-        _refuse(journal, (x for x in given if id(x) in journal.paths), source)
+        _refuse(journal, filter(journal.is_given, given), source)
     elif name in _WRITING:
         as_repr = name not in _TELLING or (name != "print" and any(type(x) is str and "!" in x for x in given[:1]))
         note_written(journal, (*given, *kwargs.values()), source, as_repr)
@@ -138,7 +138,7 @@ def _is_itself(value: Any) -> bool:
 
 def _is_copy(journal: Journal, value: Any) -> bool:
     """Whether a value is the copy of an object of the caller's."""
-    return id(value) in journal.paths and type(value) not in _CONTAINERS and not isinstance(value, tuple)
+    return journal.is_given(value) and type(value) not in _CONTAINERS and not isinstance(value, tuple)
 
 
 def _copies(journal: Journal, values: Iterable[Any]) -> Iterator[Any]:

@@ -173,8 +173,7 @@ class LibraryCalls:
             return False
         owner = args[0] if type(function) is MethodDescriptorType else function.__self__
         taken = isinstance(owner, CONTAINERS) and is_consumed(args[-1])
-        outside = id(owner) in self.journal.paths or not self.journal.is_fresh(owner)
-        return taken and outside and self.journal.is_fresh(args[-1])
+        return taken and not self.journal.is_made(owner) and self.journal.is_made(args[-1])
 
     def adding(self, target: Any, method: str, items: Any, frame: Any, source: str) -> Any:
         """What takes the place of a list before `+=` of an iterator that the call has made; None before others."""
@@ -204,7 +203,7 @@ class LibraryCalls:
         for asked in args[1] if isinstance(args[1], tuple) else args[1:]:
             if isinstance(asked, abc.ABCMeta) and has_own_attributes(asked) and isinstance(kind, type):
                 self.journal.checks.append(functools.partial(_is_subclass, kind, asked, issubclass(kind, asked)))
-                of_object = kind is not args[0] and has_own_attributes(args[0]) and not self.journal.is_fresh(args[0])
+                of_object = kind is not args[0] and has_own_attributes(args[0]) and self.journal.is_outside(args[0])
                 if of_object and getattr(asked, "_is_protocol", False):
                     before = _members(args[0], asked)
                     self.journal.checks.append(functools.partial(_has_members, args[0], asked, before))
@@ -262,7 +261,7 @@ class LibraryCalls:
         given = tensor is None or type(tensor) is Tensor
         if not (kept and given) or bool(persistent) is (name in owner._non_persistent_buffers_set):
             return False
-        if self.journal.is_fresh(owner) or not is_library(type(owner).__setattr__.__code__.co_filename):
+        if self.journal.is_made(owner) or not is_library(type(owner).__setattr__.__code__.co_filename):
             return False
         self.journal.owners.append(owner)  # which of its buffers are saved, too
         self.journal.assign(owner, name, tensor, "attribute", user_line())

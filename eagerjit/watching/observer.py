@@ -302,9 +302,9 @@ class Observer(Implicit, Imports):
                 self.journal.note_read(container, None)
             tie_presence(self.journal, container, key, "item", value is ABSENT)
             self.journal.method(container, method, (key,) if value is ABSENT else (key, value), {}, where)
-        elif isinstance(container, np.ndarray) and not self.journal.is_fresh(container):
+        elif isinstance(container, np.ndarray) and self.journal.is_outside(container):
             return self.calls.makes_input(container, "writes", where)
-        elif not self.journal.is_fresh(container):
+        elif self.journal.is_outside(container):
             return self.calls.refused(f"changes an item of a {type(container).__name__}", where)
         return None
 
@@ -313,7 +313,7 @@ class Observer(Implicit, Imports):
         self._note_all([value])
         if (adding := self.calls.adding(target, method, value, frame, source(frame))) is not None:
             return frames.replace(frame, 1, adding)
-        if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
+        if isinstance(target, np.ndarray) and type(target) is not TracedArray and self.journal.is_outside(target):
             self._stop(frame, 1, self.calls.makes_input(target, "writes", source(frame)))
             return
         for kind, names in CHANGING.items():

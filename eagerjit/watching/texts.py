@@ -153,12 +153,12 @@ def without_marks(text: Any) -> Any:
 
 
 def instead(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_fresh: Callable[[Any], bool]
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_outside: Callable[[Any], bool]
 ) -> Callable[..., Any] | None:
     """What is called in place of a function that makes a text of numbers of the call; None for others."""
     if function is getattr(sys.modules.get("json"), "dumps", None) and len(args) == 1:
         plain = all(is_plain(x) for value in kwargs.values() for x in (value if type(value) is tuple else (value,)))
-        return _as_json if plain and _is_made_of_numbers(args[0], is_fresh) else None
+        return _as_json if plain and _is_made_of_numbers(args[0], is_outside) else None
     if (function is str or function is format) and args and not kwargs and is_of_call(args[0]):
         return formatted if function is format else as_text if len(args) == 1 else None
     if type(function) is BuiltinFunctionType and type(function.__self__) is str:
@@ -195,11 +195,11 @@ def _joined(separator: str, items: Iterable[Any]) -> Any:
     return TracedText(parts[1:])
 
 
-def _is_made_of_numbers(value: Any, is_fresh: Callable[[Any], bool]) -> bool:
+def _is_made_of_numbers(value: Any, is_outside: Callable[[Any], bool]) -> bool:
     """Whether a value consists of containers made in the call, and of what is no container."""
     if type(value) in (list, dict, tuple):
         held = value.values() if type(value) is dict else value
-        return (type(value) is tuple or is_fresh(value)) and all(_is_made_of_numbers(x, is_fresh) for x in held)
+        return (type(value) is tuple or not is_outside(value)) and all(_is_made_of_numbers(x, is_outside) for x in held)
     return _lasts(value) or type(value) is TracedText
 
 

@@ -75,7 +75,7 @@ class Transform:
     def _refuse_in_trace(self) -> None:
         """End a recording that would find, and leave, other values here than the next call."""
         journal = getattr(state.tracer, "journal", None)
-        if journal is not None and not journal.is_fresh(self):
+        if journal is not None and journal.is_outside(self):
             journal.save(self, "_cached_x_y", "attribute")
             journal.refuse("a transform keeps its last values for its inverse", user_line())
 
