@@ -58,6 +58,7 @@ def walk(
     before, watched = tracer.source, tracer.observation
     trail: engine.Trail = {walk_graph.key_of(t): [] for t in targets.values()}
     observer, written = Observer(tracer, set(), Varying()), _written(tracer)
+    observer.journal.paths = tracer.journal.paths  # what the call was given
     try:
         with observer:
             grads = engine.run(roots, incoming, list(targets.values()), True, False, trail)

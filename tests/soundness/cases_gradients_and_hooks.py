@@ -278,6 +278,39 @@ def a_counter_in_a_checkpoint(jit):
 
 
 @case
+def a_given_list_in_a_checkpoint_and_its_gradient(jit):
+    w = weight()
+
+    @jit
+    def f(x, seen, options):
+        def part(x):
+            seen.append(2.0)
+            options["calls"] += 1
+            return (x * w).exp()
+
+        checkpoint(part, x, use_reentrant=False).sum().backward()
+        return len(seen)
+
+    for i in range(3):
+        seen, options = [0.5], {"calls": i}
+        yield f(torch.ones(3) * i, seen, options), seen, options, w.grad
+
+
+@case(outcome=FELL_BACK)
+def a_given_list_in_a_checkpoint(jit):
+    w = weight()
+
+    def part(x, seen):
+        seen.append(2.0)
+        return (x * w).exp()
+
+    f = jit(lambda x, seen: checkpoint(part, x, seen, use_reentrant=False).sum())
+    for i in range(3):
+        f(torch.ones(3) * i, seen := [0.5]).backward()
+        yield seen, w.grad
+
+
+@case
 def lists_and_writes_of_its_own_in_a_checkpoint(jit):
     w = weight()
 
