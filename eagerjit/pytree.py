@@ -16,14 +16,27 @@ Structure = Any
 
 LEAF = "leaf"
 
+ONLY_ADDED_TO: Structure = (list, (), ())
+"""The structure of a list to which calls only add, whatever lies in it."""
 
-Ways = Mapping[type, Any]
-"""Classes whose instances are their attributes and items (True), and dataclasses whose instances are leaves (False).
 
-`str` is there for calls whose texts are others each time, `list` for lists that are leaves: ids of theirs.
-"""
+class Ways(NamedTuple):
+    """How values are taken apart of which their classes alone do not tell.
 
-NO_WAYS: Ways = MappingProxyType({})
+    opened      classes whose instances are their attributes and items; `str` for calls whose texts are others each
+                time, `list` for calls whose lists grow
+    closed      the same and dataclasses, where it has turned out that instances have to be leaves
+    lists       structures of lists by their ids: LEAF or ONLY_ADDED_TO
+    added_to    where such lists lie in each call
+    """
+
+    opened: frozenset[type] = frozenset()
+    closed: frozenset[type] = frozenset()
+    lists: Mapping[int, Structure] = MappingProxyType({})
+    added_to: frozenset[tuple[Any, ...]] = frozenset()
+
+
+NO_WAYS = Ways()
 
 
 class Again(int):
@@ -91,10 +104,12 @@ def keys_of(dictionary: Iterable[Any]) -> tuple[Any, ...]:
 def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
     """Append the leaves of a nesting of tuples, lists, slices, dicts and dataclasses to `leaves`; its structure."""
     kind = type(value)
-    if kind in LEAVES:
+    if kind in LEAVES or (kind is list and ways.lists.get(id(value)) == LEAF):
         leaves.append(value)
         return LEAF
-    if kind in SEQUENCES and (kind is not list or not (kept := ways.get(list)) or id(value) not in kept):
+    if kind is list and id(value) in ways.lists:
+        return ONLY_ADDED_TO
+    if kind in SEQUENCES:
         return (kind, None, tuple([flatten(v, leaves, ways) for v in value]))
     if kind is slice and LEAVES.issuperset(map(type, parts := (value.start, value.stop, value.step))):
         return (kind, None, tuple([flatten(v, leaves) for v in parts]))
@@ -102,11 +117,10 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
         return (kind, keys_of(value), tuple([flatten(v, leaves, ways) for v in value.values()]))
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, kind._fields, tuple([flatten(v, leaves, ways) for v in value]))
-    way = None if kind is list else ways.get(kind)
-    if way:
+    if kind in ways.opened:
         keys, held = _taken_apart(value)
         return (kind, keys, tuple([flatten(v, leaves, ways) for v in held]))
-    if way is None and dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
+    if kind not in ways.closed and dataclasses.is_dataclass(kind) and is_its_fields(value):
         names = tuple(f.name for f in dataclasses.fields(value))
         return (kind, names, tuple([flatten(getattr(value, n), leaves, ways) for n in names]))
     leaves.append(value)
@@ -201,28 +215,42 @@ def _derived(kind: type, keys: Derived, parts: list[Any]) -> Any:
     return made
 
 
+def parts_in(
+    structure: Structure, value: Any, place: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], Structure, Any]]:
+    """What a value is taken apart into, but for plain leaves: where each part lies, its structure or mark, and itself.
+    """
+    yield place, structure, value
+    if type(structure) is not tuple:
+        return
+    for step, child in zip(steps_of(structure), structure[2], strict=True):
+        if type(child) is not str:
+            yield from parts_in(child, part_of(value, step), (*place, step))
+
+
+def nodes_in(structure: Structure, value: Any) -> Iterator[tuple[tuple[Any, ...], Structure, Any]]:
+    """The same of containers and objects alone."""
+    return (part for part in parts_in(structure, value) if type(part[1]) is tuple)
+
+
+def is_record(structure: Structure) -> bool:
+    """Whether a structure is that of an object that is taken apart into its attributes, fields and items."""
+    if type(structure) is not tuple:
+        return False
+    kind, keys, _ = structure
+    return type(keys) is Derived or not issubclass(kind, (tuple, list, dict, slice))
+
+
 def records_in(structure: Structure) -> Iterator[type]:
-    """The classes of objects in a structure that are taken apart into their attributes, fields and items."""
-    if type(structure) is tuple:
-        kind, keys, children = structure
-        if type(keys) is Derived or not issubclass(kind, (tuple, list, dict, slice)):
-            yield kind
-        for child in children:
-            yield from records_in(child)
-
-
-def steps_in(value: Any) -> tuple[Any, ...]:
-    """The steps to what lies in an object that is taken apart: names of attributes, keys and positions of items."""
-    base = base_of(value)
-    if base is not None:
-        items = range(list.__len__(value)) if base is list else base.__iter__(value)
-        return (*items, *map(Attribute, held_by(value)))
-    is_of_fields = dataclasses.is_dataclass(value) and is_its_fields(value)
-    return tuple(f.name for f in dataclasses.fields(value)) if is_of_fields else tuple(held_by(value))
+    """The classes of such objects in a structure."""
+    if is_record(structure):
+        yield structure[0]
+    for child in structure[2] if type(structure) is tuple else ():
+        yield from records_in(child)
 
 
 def steps_of(structure: Structure) -> Iterable[Any]:
-    """The same by structure, also of tuples, lists, dictionaries and slices."""
+    """The steps to what lies in a container or object: positions and keys of items, names of attributes."""
     kind, keys, children = structure
     if type(keys) is Derived:
         items = range(len(children) - len(keys.names)) if keys.keys is None else keys.keys

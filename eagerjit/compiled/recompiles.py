@@ -117,6 +117,8 @@ def _differences(old: dict[str, tuple[str, str]], new: dict[str, tuple[str, str]
 def _nesting(structure: Any) -> str:
     if type(structure) is not tuple:
         return "*" if structure == pytree.LEAF else getattr(structure, "__name__", "again")
+    if structure == pytree.ONLY_ADDED_TO:
+        return "list"
     kind, keys, children = structure
     parts = [_nesting(c) for c in children]
     if keys is not None:

@@ -99,7 +99,6 @@ class Variant:
 
     def __post_init__(self) -> None:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))
-        self._records = frozenset(pytree.records_in(self.structure))
         self._key_of = functools.partial(key_of, varying=kinds_that_vary(self.structure))
 
     def begin(self) -> None:
@@ -171,7 +170,7 @@ class Variant:
         """
         if self.apart is not None:
             held = [slot.read() for slot in self.slots if not slot.path]
-            if not are_apart(call[:2], self._records, self.apart.keys(), held, leaves):
+            if not are_apart(self.structure, call[:2], self.apart.keys(), held, leaves):
                 return FAILED
         if self.inquiries:
             outcome = follow(self.inquiries, leaves, call, functools.partial(self._known, leaves, call))

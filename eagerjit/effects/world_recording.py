@@ -26,7 +26,6 @@ from eagerjit.pytree import Again
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.leaves import flatten_call, key_of, marks_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.recording.rebuilding import paths_of
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.traced_ranges import is_range
 from eagerjit.runtime import dtypes
@@ -229,8 +228,8 @@ class World(Listener):
         if not any(map(is_guarded, leaves)):
             self._checked = self._counts()
         (made,), _ = traced_call(structure, inputs)
-        self._alive += [made, value]
-        self.journal.paths |= paths_of(made, set(pytree.records_in(structure)), (2, position, "value"))
+        self._alive.append(value)
+        self.journal.give(structure[2][0][2][0], made, (2, position, "value"))
         return made
 
     def _leaf(self, inquiry: Inquiry, holder: int, position: int, value: Any, source: str) -> Any:

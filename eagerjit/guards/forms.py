@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.guards.comparing import is_library_name, is_plain
-from eagerjit.pytree import LEAF, LEAVES, held_by, is_its_fields, part_of, slots_of, steps_in
+from eagerjit.pytree import LEAF, LEAVES, Structure, held_by, is_its_fields, nodes_in, part_of, slots_of
 from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
@@ -142,32 +142,15 @@ class Form:
 
 
 def are_apart(
-    arguments: Any, records: Set[type], others: Set[int], values: Sequence[Any], leaves: Sequence[Any]
+    structure: Structure, call: Any, others: Set[int], values: Sequence[Any], leaves: Sequence[Any]
 ) -> bool:
-    """Whether no container of a call's arguments lies in them twice, is one of these others, or in these values.
-
-    Objects of the classes `records` are taken apart, as containers are; lists that are leaves are not.
-    """
-    met = Form()
-    if not _met_once(arguments, met, records, {id(leaf) for leaf in leaves if type(leaf) is list}):
+    """Whether no container or object of a call lies in it twice, is one of these others, or in these values."""
+    met = [id(part) for _, (kind, *_), part in nodes_in(structure, call) if not issubclass(kind, (tuple, slice))]
+    met += [id(leaf) for leaf in leaves if type(leaf) is list]
+    given = set(met)
+    if len(given) != len(met):
         return False
-    given = met.containers.keys()
-    if not given:
-        return True
     held = Form()
     for value in values:
         held.of(value)
     return others.isdisjoint(given) and given.isdisjoint(held.containers)
-
-
-def _met_once(value: Any, met: Form, records: Set[type], whole: Set[int]) -> bool:
-    """Note the containers in arguments; whether none is met again."""
-    keys = keys_of(value) if isinstance(value, (list, tuple, dict)) else None
-    keys = steps_in(value) if type(value) in records else keys
-    if keys is None:
-        return True
-    if not isinstance(value, tuple):
-        if id(value) in met.containers:
-            return False
-        met.containers[id(value)] = value
-    return id(value) in whole or all(_met_once(part_of(value, key), met, records, whole) for key in keys)

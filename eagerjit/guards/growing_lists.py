@@ -98,18 +98,16 @@ class Histories:
     def __init__(self, journal: Journal):
         self.journal = journal
         self.known: set[int] = set()
-        self.added_to: set[int] = set()
         self._open: dict[int, History] = {}
 
     def open(self, varying: Varying) -> None:
         """Begin with what is known of the recordings before."""
         self.varying = varying
-        self.added_to = set(map(id, self.journal.tracer.added_to))
         self.known = {holder for holder, key in varying.slots - varying.left if key == GROWS}
 
     def of(self, value: Any) -> History | None:
         """What this recording knows of a list, None for anything else."""
-        if id(value) in self.added_to:
+        if id(value) in self.journal.added_to:
             raise self._to_be_known()
         if id(value) not in self.known or type(value) is not list:
             return None
@@ -123,7 +121,7 @@ class Histories:
 
     def knows(self, value: Any) -> bool:
         """Whether a value is such a list, or one to which the function only adds."""
-        return id(value) in self.added_to or self.of(value) is not None
+        return id(value) in self.journal.added_to or self.of(value) is not None
 
     def _to_be_known(self) -> TraceBreak:
         """What ends a recording that reads a list of which calls were taken to add to it alone."""
@@ -140,7 +138,7 @@ class Histories:
 
     def changes(self, container: Any, method: str) -> bool:
         """Code is about to call a method that changes a container, or with "" to read it; whether it is such a list."""
-        if id(container) in self.added_to and method in _ADDING:
+        if id(container) in self.journal.added_to and method in _ADDING:
             return True
         history = self.of(container)
         if history is None:
@@ -155,7 +153,7 @@ class Histories:
         """What is called in place of a function of such a list; None for other calls."""
         is_method = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
         given = args[1:] if is_method else args
-        for value in (*given, *others) if self.known or self.added_to else ():
+        for value in (*given, *others) if self.known or self.journal.added_to else ():
             history = self.of(value)
             if history is None:
                 continue

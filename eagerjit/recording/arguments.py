@@ -11,7 +11,7 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.compiler.signature import SameGuard
-from eagerjit.guards.comparing import Unchanged
+from eagerjit.guards.comparing import Unchanged, holds_containers
 from eagerjit.guards.value_guards import guard_argument, guard_method
 from eagerjit.recording import related
 from eagerjit.recording.host_steps import HostSteps
@@ -44,9 +44,9 @@ def arguments_of(
             inputs.append(inputs[mark])
         elif mark is str:
             inputs.append(given_text(tracer, tracer.new_leaf(), leaf, places[len(inputs)]))
-        elif mark is list or type(mark) is related.ViewOf:
+        elif type(mark) is related.ViewOf:
             tracer.new_leaf()
-            inputs.append([] if mark is list else None)
+            inputs.append(None)
         else:
             inputs.append(_argument(tracer, leaf, where))
     end = len(marks) + related.additional(marks)
@@ -58,7 +58,6 @@ def arguments_of(
     for leaf, value in enumerate(inputs):
         if isinstance(value, MethodType):
             guard_method(tracer, leaf, value)
-    tracer.added_to = [value for mark, value in zip(marks, inputs, strict=False) if mark is list]
     return inputs
 
 
@@ -75,7 +74,7 @@ def _argument(tracer: Tracer, value: Any, where: str) -> Any:
         return tracer.int_leaf(value, leaf)
     if isinstance(value, np.ndarray):
         raise TraceBreak("an argument is a NumPy array that no tensor can lie over", where)
-    if isinstance(value, (*CONTAINERS, array)) and kind is not list:
+    if (isinstance(value, (*CONTAINERS, array)) and kind is not list) or holds_containers(value):
         tracer.checks.append(Unchanged(value, frozenset()))
     guard_argument(tracer, leaf, value)
     return value

@@ -1,16 +1,16 @@
 """The arguments of a call as leaves: NumPy's arrays as tensors, its numbers as Python's.
 
 The structure says at each leaf what it is: LEAF, Again (a tensor met before, by the number of its leaf), a class of
-NumPy's, `str` for a text that is another one in other calls, or `list` for a list to which the function only adds. So
-calls with one tensor in two places, or with an array where others have a tensor, are of different kinds.
+NumPy's, or `str` for a text that is another one in other calls. So calls with one tensor in two places, or with an
+array where others have a tensor, are of different kinds.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from types import MappingProxyType, MethodType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from types import MethodType
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from eagerjit.pytree import (
     LEAF,
     LEAVES,
     NO_WAYS,
+    ONLY_ADDED_TO,
     SEQUENCES,
     Again,
     Attributes,
     Derived,
     Structure,
     Ways,
+    nodes_in,
     part_of,
     steps_of,
 )
@@ -43,18 +45,13 @@ SEQUENCES.add(Shape)
 _MOST_LEAVES = 1000
 
 
-class Grown(NamedTuple):
-    """Lists among arguments that grow: where those lie to which the function only adds, and others by their ids."""
-
-    places: frozenset[tuple[Any, ...]] = frozenset()
-    known: Mapping[int, list[Any]] = MappingProxyType({})
-
-    def added_to(self, call: Any) -> set[int]:
-        """The ids of the lists of a call to which the function only adds."""
-        return {id(x) for x in (_part_at(call, place) for place in self.places) if type(x) is list}
+_OF_PYTHON = frozenset((str, list))
 
 
-_NOT_GROWN = Grown()
+def _known_at(places: Iterable[tuple[Any, ...]], call: Any, ways: Ways) -> Ways:
+    """The same ways for a call whose lists at these places are only added to."""
+    added_to = {id(x): ONLY_ADDED_TO for x in (_part_at(call, place) for place in places) if type(x) is list}
+    return ways._replace(lists={**ways.lists, **added_to})
 
 
 def _part_at(value: Any, place: tuple[Any, ...]) -> Any:
@@ -71,62 +68,34 @@ def flatten_call(args: Any, kwargs: Any, ways: Ways = NO_WAYS) -> tuple[Structur
     Objects that `ways` takes apart are leaves after all where one of them lies in two places, or where they hold much.
     """
     leaves: list[Any] = []
-    grown = ways.get(list) or _NOT_GROWN
-    added_to = grown.added_to((args, kwargs))
+    known = _known_at(ways.added_to, (args, kwargs), ways) if ways.added_to else ways
     try:
-        named = ways if grown is _NOT_GROWN else {**ways, list: added_to | grown.known.keys()}
-        structure = pytree.flatten((args, kwargs), leaves, named)
-        closed = {kind: opens for kind, opens in ways.items() if not opens or kind in (str, list)}
-        several = len(closed) < len(ways) and _are_several(opened(structure, (args, kwargs)))
-        if several or (len(closed) < len(ways) and len(leaves) > _MOST_LEAVES):
-            return flatten_call(args, kwargs, closed)
+        structure = pytree.flatten((args, kwargs), leaves, known)
+        opens = not ways.opened <= _OF_PYTHON
+        if opens and (len(leaves) > _MOST_LEAVES or _lie_twice(structure, (args, kwargs))):
+            return flatten_call(args, kwargs, ways._replace(opened=ways.opened & _OF_PYTHON))
     except RecursionError:
         raise TraceBreak("an argument holds itself, or is nested very deeply", user_line()) from None
     met = [id(x) for x in leaves if isinstance(x, Tensor)]
     kinds = set(map(type, leaves))
-    others, texts = kinds - LEAVES, str in kinds and ways.get(str, False)
-    plain = len(set(met)) == len(met) and not texts and list not in kinds
+    others, texts = kinds - LEAVES, str in kinds and str in ways.opened
+    plain = len(set(met)) == len(met) and not texts
     if plain and not any(issubclass(kind, (np.ndarray, np.generic)) for kind in others):
         return structure, leaves
     kept: list[Any] = []
-    known: dict[int, int] = {}
-    marks = iter([_mark(x, kept, known, texts, added_to) for x in leaves])
+    numbers: dict[int, int] = {}
+    marks = iter([_mark(x, kept, numbers, texts) for x in leaves])
     return with_marks(structure, marks), kept
 
 
-def opened(structure: Structure, value: Any) -> Iterator[Any]:
-    """The objects of a value that are taken apart into their attributes."""
-    if type(structure) is not tuple:
-        return
-    if type(structure[1]) in (Attributes, Derived):
-        yield value
-    for step, child in zip(steps_of(structure), structure[2], strict=True):
-        yield from opened(child, part_of(value, step)) if type(child) is tuple else ()
-
-
-def lists_in(
-    structure: Structure, value: Any, place: tuple[Any, ...] = ()
-) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """The lists of a value that are taken apart into their items, and where they lie."""
-    if type(structure) is not tuple:
-        return
-    if structure[0] is list:
-        yield place, value
-    for step, child in zip(steps_of(structure), structure[2], strict=True):
-        yield from lists_in(child, part_of(value, step), (*place, step)) if type(child) is tuple else ()
-
-
-def _are_several(values: Iterator[Any]) -> bool:
-    """Whether an object is met twice."""
-    met = list(map(id, values))
+def _lie_twice(structure: Structure, call: Any) -> bool:
+    """Whether an object that is taken apart into its attributes lies in two places."""
+    met = [id(part) for _, node, part in nodes_in(structure, call) if type(node[1]) in (Attributes, Derived)]
     return len(set(met)) != len(met)
 
 
-def _mark(value: Any, kept: list[Any], known: dict[int, int], texts: bool, added_to: Set[int]) -> Structure:
+def _mark(value: Any, kept: list[Any], known: dict[int, int], texts: bool) -> Structure:
     """What a leaf is; it is kept as a compiled call takes it."""
-    if id(value) in added_to:
-        kept.append(value)
-        return list
     if id(value) in known:
         kept.append(kept[known[id(value)]])
         return Again(known[id(value)])
@@ -209,7 +178,7 @@ def plain_call(structure: Structure, leaves: Sequence[Any]) -> Any:
 def _stand_in(mark: Any, value: Any) -> Any:
     if mark is np.ndarray:
         return TracedArray(value)
-    return TracedNumber(value, mark) if isinstance(mark, type) and mark not in (str, list) else value
+    return TracedNumber(value, mark) if isinstance(mark, type) and mark is not str else value
 
 
 def _original(mark: Any, value: Any) -> Any:
@@ -219,8 +188,8 @@ def _original(mark: Any, value: Any) -> Any:
 
 
 def kinds_that_vary(structure: Structure) -> frozenset[type]:
-    """`str` and `list`, where texts or lists among the leaves are others in other calls."""
-    return frozenset(mark for mark in marks_of(structure) if mark is str or mark is list)
+    """`str`, where texts among the leaves are others in other calls."""
+    return frozenset(mark for mark in marks_of(structure) if mark is str)
 
 
 def key_of(leaves: Sequence[Any], varying: Set[type] = frozenset()) -> tuple[Any, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.guards.forms import has_items, is_its_attributes
-from eagerjit.pytree import NO_WAYS, Structure, Ways
-from eagerjit.recording.leaves import Grown, key_of, lists_in
+from eagerjit.pytree import LEAF, NO_WAYS, Structure, nodes_in
+from eagerjit.recording.leaves import key_of
 from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.watching.lookup import is_overridden
 from eagerjit.watching.observation import ByIdentity, TraceBreak
@@ -25,7 +25,8 @@ class Opening:
     """What a function's calls have shown: objects are known by identity until a second one of their class is met."""
 
     def __init__(self) -> None:
-        self.ways: Ways = NO_WAYS
+        self.ways = NO_WAYS
+        self._known: dict[int, list[Any]] = {}  # the lists of `ways`
         self._lists: dict[int, tuple[int, ...]] = {}
         self._reads_lists = False
 
@@ -36,35 +37,46 @@ class Opening:
         """
         if self._learn_of_lists(structure, given):
             return True
-        if str not in self.ways and self._are_others(known, structure, key_of(leaves)):
-            self.ways = {**self.ways, str: True}
-            return True
+        told = self.ways.opened | self.ways.closed
+        if str not in told and self._are_others(known, structure, key_of(leaves)):
+            return self._open({str})
         met = {part for variant in known for part in variant.key if _is_object(part)}
-        kinds = {kind for kind, _ in met} - self.ways.keys()
+        kinds = {kind for kind, _ in met} - told
         new = {type(x) for x in leaves if type(x) in kinds and (type(x), id(x)) not in met}
         new = {kind for kind in new if (kind.__module__, kind.__name__) in _NAMESPACES or _is_taken_apart(kind)}
-        new -= {type(x) for x in leaves if type(x) in new and _hides(x)}
-        self.ways = {**self.ways, **dict.fromkeys(new, True)}
-        return bool(new)
+        return self._open(new - {type(x) for x in leaves if type(x) in new and _hides(x)})
+
+    def _open(self, kinds: set[type]) -> bool:
+        """Take classes apart from here on; whether there are any."""
+        self.ways = self.ways._replace(opened=self.ways.opened | kinds)
+        return bool(kinds)
 
     def _learn_of_lists(self, structure: Structure, given: Any) -> bool:
         """Whether a list among the arguments has grown at its end since it was given to a call that was recorded.
 
         The function is taken to only add to it, until a recording finds it read: then it is known by identity.
         """
-        if (known := self.ways.get(list, Grown())) is False:
+        if list in self.ways.closed:
             return False
-        places, lists = set(known.places), dict(known.known)
-        for place, each in lists_in(structure, given):
-            items = tuple(map(id, each[:_MOST_ITEMS]))
-            before = self._lists.get(id(each))
-            if before is not None and len(before) < len(items) and items[: len(before)] == before:
-                places |= set() if self._reads_lists else {place}
-                lists |= {id(each): each} if self._reads_lists and len(lists) < _MOST_LISTS else {}
-            self._lists[id(each)] = items
-        found = Grown(frozenset(places), lists)
-        self.ways = {**self.ways, list: found} if found != known else self.ways
-        return found != known
+        places = set(self.ways.added_to)
+        for place, (kind, *_), each in nodes_in(structure, given):
+            if kind is not list or not self._has_grown(each):
+                continue
+            if not self._reads_lists:
+                places.add(place)
+            elif len(self._known) < _MOST_LISTS:
+                self._known[id(each)] = each
+        found = self.ways._replace(lists=dict.fromkeys(self._known, LEAF), added_to=frozenset(places))
+        if found == self.ways:
+            return False
+        self.ways = found
+        return self._open({list})
+
+    def _has_grown(self, each: list[Any]) -> bool:
+        """Whether a list has more items than when it was given before, after the same ones."""
+        items, before = tuple(map(id, each[:_MOST_ITEMS])), self._lists.get(id(each))
+        self._lists[id(each)] = items
+        return before is not None and len(before) < len(items) and items[: len(before)] == before
 
     def _are_others(self, known: Sequence[Variant], structure: Structure, key: tuple[Any, ...]) -> bool:
         """Whether several versions serve calls that differ from one in nothing but texts."""
@@ -76,7 +88,7 @@ class Opening:
         """The versions that keep an object which they only read, where a new one serves all objects of its class."""
         if any(map(_is_object, new.key)):
             return []
-        opened = {kind for kind, opens in self.ways.items() if opens is True}
+        opened = self.ways.opened - {list}
         return [v for v in known if not v.commit and any(_is_object(part) and part[0] in opened for part in v.key)]
 
     def close(self, problem: TraceBreak) -> bool:
@@ -84,12 +96,13 @@ class Opening:
         asked = problem.kind if isinstance(problem, ByIdentity) else None
         if asked is list and not self._reads_lists:
             self._reads_lists = True
-            self.ways = {**self.ways, list: Grown()}
-            return True
-        closed = {kind for kind, opens in self.ways.items() if opens} if asked is None else {asked}
-        closed = {kind for kind in closed if self.ways.get(kind) is not False}
-        self.ways = {**self.ways, **dict.fromkeys(closed, False)}
-        return bool(closed)
+            self.ways = self.ways._replace(added_to=frozenset())
+            return self._open({list})
+        ways = self.ways
+        closed = ways.closed | (ways.opened if asked is None else {asked})
+        kept = NO_WAYS if list in closed else ways
+        self.ways = kept._replace(opened=ways.opened - closed, closed=closed)
+        return closed != ways.closed
 
 
 def _is_taken_apart(kind: type) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Set
+from collections.abc import AsyncIterator, Iterable, Iterator
 from types import CoroutineType, MethodType, SimpleNamespace
 from typing import Any
 
@@ -30,9 +30,7 @@ from eagerjit.recording.traced_texts import Given, Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.own_attributes import dictionary_of, own_attributes
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.containers import items_of
 from eagerjit.watching.observation import NotYet, TraceBreak
-from eagerjit.watching.slots import Path
 
 AGAIN, ARGUMENT, RECORD = "again", "argument", object()
 _NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
@@ -249,34 +247,3 @@ def finds_arguments(structure: Structure) -> bool:
     if type(structure) is not tuple:
         return False
     return structure[0] is ARGUMENT or any(map(finds_arguments, structure[2]))
-
-
-def paths_of(
-    call: Any, records: Set[type], start: tuple[Any, ...] = (), known: Set[int] = frozenset()
-) -> dict[int, Path]:
-    """Where each container among the arguments lies, or object of classes `records`: copies of what the caller gave.
-
-    With a start, those of an answer that lies there. Lists of the ids `known` are what the caller gave.
-    """
-    found: dict[int, Path] = {}
-
-    def visit(value: Any, path: tuple[Any, ...]) -> None:
-        if type(value) in records:
-            parts: Any = [(step, pytree.part_of(value, step)) for step in pytree.steps_in(value)]
-            if isinstance(table := dictionary_of(value), dict):
-                found[id(table)] = Path((*path, pytree.Attribute("__dict__")))
-        elif type(value) in (dict, OrderedDict):
-            parts = value.items()
-        elif (type(value) is list and id(value) not in known) or isinstance(value, tuple):
-            parts = enumerate(items_of(value))
-        elif isinstance(value, (TracedArray, TracedNumber)):
-            parts = ()
-        else:
-            return
-        if len(path) > 1:
-            found[id(value)] = Path(path)
-        for key, part in parts:
-            visit(part, (*path, key))
-
-    visit(call, start)
-    return found

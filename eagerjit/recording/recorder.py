@@ -33,7 +33,6 @@ from eagerjit.recording.leaves import (
     arrays_among,
     key_of,
     kinds_that_vary,
-    marks_of,
     plain_call,
     traced_call,
 )
@@ -45,7 +44,7 @@ from eagerjit.recording.reached import (
     keep_constant_arrays_apart,
     tie_found,
 )
-from eagerjit.recording.rebuilding import Flattening, leaves_along, paths_of
+from eagerjit.recording.rebuilding import Flattening, leaves_along
 from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
@@ -114,7 +113,7 @@ class Recording:
                     self.known.learn(varying)
                     self.known.slots |= self.replaced
                     self.known.unseen |= tracer.journal.unseen
-                    tracer.arguments, tracer.added_to = None, ()
+                    tracer.arguments = None
                     check_leaks(tracer)
                 break
             except BaseException as ended:
@@ -153,12 +152,12 @@ class Recording:
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = arguments_of(tracer, structure, leaves, self.where())
-            observer, flattening, shape = self._run(tracer, traced_call(structure, inputs), varying, heard, grad_mode)
+            observer, flattening, shape = self._run(tracer, structure, inputs, varying, heard, grad_mode)
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             surroundings = inspect_code(function, observer, owners := [x for x in (owner, *leaves) if x is not None])
             guards = add_guards(tracer, surroundings, journal)
-            lists = [x for m, x in zip(marks_of(structure), leaves, strict=False) if type(x) is list and m is not list]
+            lists = [x for x in leaves if type(x) is list]
             guards += [Unchanged(x, journal.changing()) for x in lists if not journal.windows.histories.is_open(x)]
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
@@ -186,14 +185,16 @@ class Recording:
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, call_, grad_mode, guards, structure_now, again)
 
-    def _run(self, tracer: Tracer, call: Any, varying: Varying, *world: Any) -> tuple[Observer, Flattening, Any]:
+    def _run(
+        self, tracer: Tracer, structure: Any, inputs: list[Any], varying: Varying, *world: Any
+    ) -> tuple[Observer, Flattening, Any]:
         """Run the function and undo what it does to objects: its observer, its results and their structure."""
-        tracer.numbers_vary = varying.functions
+        call, tracer.numbers_vary = traced_call(structure, inputs), varying.functions
         observer = Observer(tracer, self.stored, varying)
         journal = tracer.journal = observer.journal
         journal.checks += tracer.checks
         note_partials(journal, self.function)
-        journal.paths = paths_of(call, tracer.records, known=set(map(id, tracer.arguments or ())))
+        journal.give(structure, call)
         journal.world.open(*world)
         open_unseen(journal, varying)
         try:
@@ -326,7 +327,7 @@ class Recording:
                 inputs = arguments_of(tracer, structure, arguments, self.where(), work)
                 world = answers_of(asked, arguments, kept), True, asked
                 with beginning.again(arguments):
-                    out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
+                    out = self._run(tracer, structure, inputs, varying, *world)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
                 call_results.retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 
-from eagerjit.pytree import LEAF, LEAVES, SEQUENCES, TEXTS, Attributes, Structure, keys_of
+from eagerjit.pytree import (
+    LEAF,
+    LEAVES,
+    ONLY_ADDED_TO,
+    SEQUENCES,
+    TEXTS,
+    Attributes,
+    Structure,
+    keys_of,
+)
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.lookup import is_overridden
 
@@ -24,7 +33,6 @@ def taking(structure: Structure) -> Take | None:
     if not _is_plain(structure):
         return None
     numbers, leaves, objects = itertools.count(), list[str](), list[str]()
-    lists, looked_at = list[str](), list[str]()
     known: dict[str, Any] = {"__name__": __name__, "LEAVES": LEAVES, "TEXTS": TEXTS, "Tensor": Tensor}
     known["keys_of"] = keys_of
     lines: list[str] = []
@@ -32,7 +40,9 @@ def taking(structure: Structure) -> Take | None:
     def visit(name: str, part: Structure) -> None:
         if type(part) is not tuple:
             leaves.append(name)
-            (lists if part is list else looked_at).append(name)
+            return
+        if part == ONLY_ADDED_TO:
+            lines.append(f"if type({name}) is not list: return None")
             return
         kind, keys, children = part
         parts = [f"v{next(numbers)}" for _ in children]
@@ -57,8 +67,7 @@ def taking(structure: Structure) -> Take | None:
     lines.append(f"leaves = [{', '.join(leaves)}]")
     lines.append("met = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]")
     lines.append(f"met += [{', '.join(f'id({name})' for name in objects)}]") if objects else None
-    lines.append(f"plain = LEAVES.issuperset(map(type, [{', '.join(looked_at)}])) and len(set(met)) == len(met)")
-    lines += [f"plain = plain and type({name}) is list" for name in lists]
+    lines.append("plain = LEAVES.issuperset(map(type, leaves)) and len(set(met)) == len(met)")
     lines.append("return leaves if plain else None")
     exec(compile("def take(args, kwargs):\n    " + "\n    ".join(lines), "<string>", "exec"), known)
     return known["take"]  # type: ignore[no-any-return]
@@ -73,7 +82,7 @@ def _holds_its_fields(kind: type, names: Any) -> bool:
 
 def _is_plain(structure: Structure) -> bool:
     if type(structure) is not tuple:
-        return structure in (str, list) or (type(structure) is str and structure == LEAF)
+        return structure is str or (type(structure) is str and structure == LEAF)
     kind, keys, children = structure
     own = type(keys) is Attributes and kind.__dictoffset__ != 0
     plain = kind in SEQUENCES or kind is dict or own or _holds_its_fields(kind, keys)

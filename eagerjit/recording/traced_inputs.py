@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,6 @@ class Inputs(Places, Numbers):
 
     records: Set[type] = frozenset()
     """The classes of objects among the arguments that are taken apart into their attributes or fields."""
-
-    added_to: Sequence[list[Any]] = ()
-    """What stands for lists among the arguments to which the function only adds."""
 
     journal: Any = None
     """What the recorded code does to objects; None where an operation is recorded alone."""

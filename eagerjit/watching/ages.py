@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.pytree import ONLY_ADDED_TO, Attribute, Structure, is_record, parts_in
 from eagerjit.runtime import holders
+from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.watching.observation import TraceBreak, user_line
 from eagerjit.watching.slots import Path
 
@@ -34,6 +36,7 @@ class Ages:
 
     def __init__(self) -> None:
         self.paths: dict[int, Path] = {}
+        self.added_to: set[int] = set()
         self._young: set[int] = set()
         self._made: set[int] = set()
         self._outside: set[int] = set()
@@ -45,6 +48,19 @@ class Ages:
     def refuse(self, reason: str, source: str) -> TraceBreak:
         """End the recording unsuccessfully."""
         raise NotImplementedError
+
+    def give(self, structure: Structure, value: Any, start: tuple[Any, ...] = ()) -> None:
+        """Take what a call's (args, kwargs) are made of for given, or with a start an answer that lies there."""
+        self._alive.append(value)
+        for place, node, part in parts_in(structure, value, start):
+            kind = node[0] if type(node) is tuple else node
+            if len(place) < 2 or not isinstance(kind, type) or kind in (slice, str):
+                continue
+            self.paths[id(part)] = Path(place)
+            if node == ONLY_ADDED_TO:
+                self.added_to.add(id(part))
+            if is_record(node) and isinstance(table := dictionary_of(part), dict):
+                self.paths[id(table)] = Path((*place, Attribute("__dict__")))
 
     def is_given(self, value: Any) -> bool:
         """Whether an object is the copy of one of the call's, which each call finds by its path."""
