@@ -78,7 +78,7 @@ class Attributes(tuple[str, ...]):
 
 
 class Derived(NamedTuple):
-    """How an instance of a class derived from list, dict or OrderedDict is made: of its items, then its attributes."""
+    """How an object that has items and attributes is made: of those of a list, tuple or dictionary, then of these."""
 
     base: Any
     keys: tuple[Any, ...] | None
@@ -113,11 +113,12 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
         return (kind, None, tuple([flatten(v, leaves, ways) for v in value]))
     if kind is slice and LEAVES.issuperset(map(type, parts := (value.start, value.stop, value.step))):
         return (kind, None, tuple([flatten(v, leaves) for v in parts]))
-    if kind is dict or kind is OrderedDict:
+    if kind is dict or (kind is OrderedDict and not is_more_than_items(value)):
         return (kind, keys_of(value), tuple([flatten(v, leaves, ways) for v in value.values()]))
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+    is_named = isinstance(value, tuple) and hasattr(kind, "_fields")
+    if is_named and not is_more_than_items(value):
         return (kind, kind._fields, tuple([flatten(v, leaves, ways) for v in value]))
-    if kind in ways.opened:
+    if is_named or kind is OrderedDict or kind in ways.opened:
         keys, held = _taken_apart(value)
         return (kind, keys, tuple([flatten(v, leaves, ways) for v in held]))
     if kind not in ways.closed and dataclasses.is_dataclass(kind) and is_its_fields(value):
@@ -132,8 +133,8 @@ def _taken_apart(value: Any) -> tuple[Attributes | Derived, list[Any]]:
     base, held = base_of(value), held_by(value)
     if base is None:
         return Attributes(held), list(held.values())
-    if base is list:
-        return Derived(base, None, tuple(held)), [*list.__iter__(value), *held.values()]
+    if base is list or base is tuple:
+        return Derived(base, None, tuple(held)), [*base.__iter__(value), *held.values()]
     return Derived(base, keys_of(base.__iter__(value)), tuple(held)), [*base.values(value), *held.values()]
 
 
@@ -160,9 +161,14 @@ def slots_of(kind: type) -> dict[str, Any]:
     return {name: slot for name, slot in found.items() if name in own and type(slot) is MemberDescriptorType}
 
 
+def is_more_than_items(value: Any) -> bool:
+    """Whether a container has attributes beside its items, as those of some classes may."""
+    return type(value).__dictoffset__ != 0 and bool(own_attributes(value))
+
+
 def base_of(value: Any) -> Any:
-    """The class whose items an object has: list, dict, OrderedDict or None."""
-    return next((base for base in (OrderedDict, dict, list) if isinstance(value, base)), None)
+    """The class whose items an object has: list, tuple, dict, OrderedDict or None."""
+    return next((base for base in (OrderedDict, dict, list, tuple) if isinstance(value, base)), None)
 
 
 def is_its_fields(value: Any) -> bool:
@@ -188,9 +194,9 @@ def _rebuild(structure: Structure, values: Any) -> Any:
         return kind(parts)
     if kind is slice:
         return slice(*parts)
-    if kind is dict or kind is OrderedDict:
+    if (kind is dict or kind is OrderedDict) and type(keys) is not Derived:
         return kind(zip(keys, parts, strict=True))
-    if issubclass(kind, tuple):
+    if issubclass(kind, tuple) and type(keys) is not Derived:
         return tuple.__new__(kind, parts)  # a `__new__` of its own has run already
     if type(keys) is Attributes and kind.__dictoffset__:
         made = kind.__new__(kind)
@@ -206,8 +212,9 @@ def _rebuild(structure: Structure, values: Any) -> Any:
 
 def _derived(kind: type, keys: Derived, parts: list[Any]) -> Any:
     """An instance of a class with items: nothing of the class's own runs."""
-    made, count = keys.base.__new__(kind), len(parts) - len(keys.names)
-    if keys.keys is None:
+    count = len(parts) - len(keys.names)
+    made = keys.base.__new__(kind, *([parts[:count]] if keys.base is tuple else ()))
+    if keys.base is list:
         list.extend(made, parts[:count])
     for key, part in zip(keys.keys or (), parts, strict=False):
         keys.base.__setitem__(made, key, part)
@@ -262,7 +269,7 @@ def steps_of(structure: Structure) -> Iterable[Any]:
 
 def part_of(value: Any, step: Any) -> Any:
     """What lies at a step in a container or record, as its builtin class gives it."""
-    base = None if type(step) is Attribute else tuple if isinstance(value, tuple) else base_of(value)
+    base = None if type(step) is Attribute else base_of(value)
     return getattr(value, step) if base is None else base.__getitem__(value, step)
 
 

@@ -14,8 +14,18 @@ from typing import Any
 import numpy as np
 
 from eagerjit.guards.comparing import is_library_name, is_plain
-from eagerjit.pytree import LEAF, LEAVES, Structure, held_by, is_its_fields, nodes_in, part_of, slots_of
-from eagerjit.runtime.own_attributes import dictionary_of
+from eagerjit.pytree import (
+    LEAF,
+    LEAVES,
+    Structure,
+    held_by,
+    is_its_fields,
+    is_more_than_items,
+    is_record,
+    nodes_in,
+    part_of,
+    slots_of,
+)
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS
@@ -34,9 +44,9 @@ def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
     if kind is list or kind is tuple:
         return range(len(value))
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return None if dictionary_of(value) else range(len(value))
+        return None if is_more_than_items(value) else range(len(value))
     if kind is dict or kind is OrderedDict:
-        return tuple(value)
+        return None if is_more_than_items(value) else tuple(value)
     if kind is SimpleNamespace or (whole and is_its_attributes(kind)):
         return tuple(held_by(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
@@ -145,7 +155,8 @@ def are_apart(
     structure: Structure, call: Any, others: Set[int], values: Sequence[Any], leaves: Sequence[Any]
 ) -> bool:
     """Whether no container or object of a call lies in it twice, is one of these others, or in these values."""
-    met = [id(part) for _, (kind, *_), part in nodes_in(structure, call) if not issubclass(kind, (tuple, slice))]
+    nodes = [(node, part) for _, node, part in nodes_in(structure, call)]
+    met = [id(part) for node, part in nodes if not issubclass(node[0], (tuple, slice)) or is_record(node)]
     met += [id(leaf) for leaf in leaves if type(leaf) is list]
     given = set(met)
     if len(given) != len(met):

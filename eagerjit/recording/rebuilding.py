@@ -100,7 +100,7 @@ class Flattening:
         self._alive.append(value)
         if kind is list:
             return kind, None, tuple([self.flatten(v) for v in value])
-        if kind in (dict, OrderedDict, Counter):
+        if kind in (dict, OrderedDict, Counter) and not pytree.is_more_than_items(value):
             self.plain = self.plain and kind is dict
             keys, records = self._keys(value, kind)
             return kind, keys, tuple([*records, *map(self.flatten, value.values())])

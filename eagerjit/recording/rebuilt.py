@@ -102,11 +102,11 @@ class _Code:
         name = self.made[position] = self.variable(made)
         if kind in (list, set, deque) and children:
             self.lines.append(f"{name}.{'update' if kind is set else 'extend'}({self.items(children)})")
+        elif type(keys) is Derived:
+            self.fill(name, keys, children)
         elif kind in (dict, OrderedDict, Counter, defaultdict):
             for key, value in self.entries(keys[1] if kind is defaultdict else keys, children):
                 self.lines.append(f"{name}[{key}] = {value}")
-        elif type(keys) is Derived:
-            self.fill(name, keys, children)
         elif kind not in (np.ndarray, TracedArray, frozenset, range, list, set, deque):
             self.attributes(name, keys, children)
         return name

@@ -14,7 +14,9 @@ from eagerjit.pytree import (
     SEQUENCES,
     TEXTS,
     Attributes,
+    Derived,
     Structure,
+    is_more_than_items,
     keys_of,
 )
 from eagerjit.tensors.tensor import Tensor
@@ -34,7 +36,7 @@ def taking(structure: Structure) -> Take | None:
         return None
     numbers, leaves, objects = itertools.count(), list[str](), list[str]()
     known: dict[str, Any] = {"__name__": __name__, "LEAVES": LEAVES, "TEXTS": TEXTS, "Tensor": Tensor}
-    known["keys_of"] = keys_of
+    known["keys_of"], known["is_more_than_items"] = keys_of, is_more_than_items
     lines: list[str] = []
 
     def visit(name: str, part: Structure) -> None:
@@ -55,7 +57,7 @@ def taking(structure: Structure) -> Take | None:
             others = f"not TEXTS.issuperset(map(type, {name})) or tuple" if type(keys) is tuple else "keys_of"
             items, wrong = f"{name}.values()", f"{wrong} or {others}({name}) != keys_{name}"
         elif keys is not None:
-            wrong += f" or {name}._fields != keys_{name}"
+            wrong += f" or {name}._fields != keys_{name} or is_more_than_items({name})"
         lines.append(f"if type({name}) is not kind_{name} or {wrong}: return None")
         if parts:
             lines.append(f"{', '.join(parts)}, = {items}")
@@ -86,5 +88,5 @@ def _is_plain(structure: Structure) -> bool:
     kind, keys, children = structure
     own = type(keys) is Attributes and kind.__dictoffset__ != 0
     plain = kind in SEQUENCES or kind is dict or own or _holds_its_fields(kind, keys)
-    plain = plain or (issubclass(kind, tuple) and keys is not None)
+    plain = plain or (issubclass(kind, tuple) and keys is not None and type(keys) is not Derived)
     return plain and all(map(_is_plain, children))
