@@ -168,7 +168,9 @@ def is_more_than_items(value: Any) -> bool:
 
 def base_of(value: Any) -> Any:
     """The class whose items an object has: list, tuple, dict, OrderedDict or None."""
-    return next((base for base in (OrderedDict, dict, list, tuple) if isinstance(value, base)), None)
+    if isinstance(value, tuple):  # as most are that are asked for at every call
+        return tuple
+    return next((base for base in (OrderedDict, dict, list) if isinstance(value, base)), None)
 
 
 def is_its_fields(value: Any) -> bool:

@@ -22,8 +22,8 @@ from eagerjit.pytree import (
     is_its_fields,
     is_more_than_items,
     is_record,
-    nodes_in,
     part_of,
+    parts_in,
     slots_of,
 )
 from eagerjit.runtime.records import record
@@ -155,12 +155,14 @@ def are_apart(
     structure: Structure, call: Any, others: Set[int], values: Sequence[Any], leaves: Sequence[Any]
 ) -> bool:
     """Whether no container or object of a call lies in it twice, is one of these others, or in these values."""
-    nodes = [(node, part) for _, node, part in nodes_in(structure, call)]
-    met = [id(part) for node, part in nodes if not issubclass(node[0], (tuple, slice)) or is_record(node)]
+    nodes = [(node, part) for _, node, part in parts_in(structure, call) if type(node) is tuple]
+    met = [id(part) for node, part in nodes if node[0] in (list, dict, OrderedDict) or is_record(node)]
     met += [id(leaf) for leaf in leaves if type(leaf) is list]
     given = set(met)
     if len(given) != len(met):
         return False
+    if not values:
+        return others.isdisjoint(given)
     held = Form()
     for value in values:
         held.of(value)
