@@ -182,7 +182,7 @@ def test_copies_and_files():
     assert type(eagerjit.utils.data.default_collate([x, x])) is Plain
 
 
-def test_compiled_functions_run_eagerly_after_one_warning():
+def test_compiled_functions_take_and_give_subclasses():
     class Kind(eagerjit.Tensor):
         pass
 
@@ -194,10 +194,9 @@ def test_compiled_functions_run_eagerly_after_one_warning():
         lambda x: (x, x.shape)[0]: kept,
     }
     for function, argument in functions.items():
-        jitted = eagerjit.jit(function)
-        with pytest.warns(eagerjit.compiled.fallback.JitWarning, match="Kind") as warned:
-            assert [type(jitted(argument)) for _ in range(3)] == [Kind] * 3
-        assert len(warned) == 1
+        jitted = eagerjit.jit(fullgraph=True)(function)
+        assert [type(jitted(argument)) for _ in range(3)] == [Kind] * 3
+        assert jitted.cache_info()[:2] == (1, 2)
 
 
 def test_compiled_functions_heed_what_is_no_plain_tensor():
@@ -206,10 +205,12 @@ def test_compiled_functions_heed_what_is_no_plain_tensor():
 
     jitted = eagerjit.jit(lambda x: x * 2)
     assert type(jitted(eagerjit.ones(3))) is eagerjit.Tensor
-    with pytest.warns(eagerjit.compiled.fallback.JitWarning):
-        assert type(jitted(eagerjit.ones(3).as_subclass(Kind))) is Kind
+    assert type(jitted(eagerjit.ones(3).as_subclass(Kind))) is Kind
     with eagerjit.overrides.BaseTorchFunctionMode():
         assert jitted(eagerjit.ones(3)).tolist() == [2, 2, 2]
+    reasons = [str(reason) for reason in jitted.cache_info().reasons]
+    assert len(reasons) == 1 and "the class of x" in reasons[0] and "Kind" in reasons[0]
+    assert "x: an instance of Kind" in str(jitted.explain(eagerjit.ones(3).as_subclass(Kind)))
 
 
 @BOTH

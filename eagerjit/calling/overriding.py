@@ -12,7 +12,7 @@ import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -99,7 +99,10 @@ def functions() -> Iterator[tuple[str, str, Any]]:
 
 @once
 def begin() -> None:
-    """Let every public function ask from now on."""
+    """Let every public function ask from now on, and every op that Modules call past these."""
+    from eagerjit.calling.dispatch import Op
+    from eagerjit.ops.recurrent import layer
+
     _tell_apart(list(functions()))
     for module, name, value in list(functions()):
         if isinstance(value, property):
@@ -111,6 +114,8 @@ def begin() -> None:
             if name in SPECIAL or (module == "Tensor" and not hasattr(Tensor, value.__name__)):
                 value.__name__ = value.__qualname__ = name
             _alter(value, value, of_data=name in OF_DATA, operator=name in SPECIAL)
+    _alter(layer, layer)
+    _alter_code(cast(FunctionType, Op.slow), None, asking=_asks_operand, question=_question_of_op)
     ParameterClass.__instancecheck__ = _is_parameter  # type: ignore[method-assign]
     layout.heed_subclasses()
 
@@ -151,7 +156,9 @@ def _alter(thing: Any, public: Any, of_data: bool = False, operator: bool = Fals
         _alter_code(thing, public, of_data, _asks_itself if of_self else _asks)
 
 
-def _alter_code(function: FunctionType, public: Any, of_data: bool, asking: Any) -> None:
+def _alter_code(
+    function: FunctionType, public: Any, of_data: bool = False, asking: Any = None, question: Any = None
+) -> None:
     """Give a function another code, which has the old one called where nothing is asked."""
     code = function.__code__
     plain = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
@@ -160,7 +167,7 @@ def _alter_code(function: FunctionType, public: Any, of_data: bool, asking: Any)
     plain.__qualname__, plain.__module__ = function.__qualname__, function.__module__
     function.__wrapped__ = plain  # type: ignore[attr-defined]  # its signature is read there
     function.__defaults__ = None
-    _questions[function] = _question(public, plain, of_data)
+    _questions[function] = _question(public, plain, of_data) if question is None else question(plain)
     function.__kwdefaults__ = {
         "_question": _questions[function], "_plain": plain, "_kinds": PLAIN, "_state": state
     }  # fmt: skip
@@ -175,6 +182,17 @@ def _asks(*args: Any, _question: Any, _plain: Any, _kinds: Any, _state: Any, **k
 
 def _asks_itself(self: Any, *, _question: Any, _plain: Any, _kinds: Any, _state: Any) -> Any:
     return _plain(self) if type(self) in _kinds and not _state.function_modes else _question(self)
+
+
+def _asks_operand(self: Any, *args: Any, _question: Any, _plain: Any, _kinds: Any, _state: Any, **kwargs: Any) -> Any:
+    if not kwargs and _kinds.issuperset(map(type, args)) and not _state.function_modes:
+        return _plain(self, *args)
+    return _question(self, *args, **kwargs)
+
+
+def _question_of_op(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """What asks for the op that is called."""
+    return lambda op, *args, **kwargs: _question(op.call, functools.partial(plain, op))(*args, **kwargs)
 
 
 def _question(

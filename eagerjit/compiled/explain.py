@@ -182,10 +182,13 @@ def explain(function: Any, variant: Variant) -> Explanation:
     name, report, gradient = function.__qualname__, variant.report, variant.backward
     found = Names(function.__wrapped__, report.trace, report.objects)
     names = {i: text for i, (text, _) in found.leaves(variant.structure, report.trace, report.objects).items()}
-    if gradient is None:
-        return Explanation(name, report, names)
-    taken = gradient_names(gradient, report, names)
-    return Explanation(name, report, names, Explanation(f"{name}, backward", gradient.report, taken))
+    backward = None
+    if gradient is not None:
+        backward = Explanation(f"{name}, backward", gradient.report, gradient_names(gradient, report, names))
+    made = Explanation(name, report, names, backward)
+    kinds = variant.asked.kinds if variant.asked is not None else {}
+    made.guards += [f"{names[leaf]}: an instance of {kind.__name__}" for leaf, kind in kinds.items()]
+    return made
 
 
 def _short(line: str) -> str:

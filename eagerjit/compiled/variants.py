@@ -17,6 +17,7 @@ from eagerjit.effects.clocks import Readings
 from eagerjit.effects.lru_caches import KeptCall, call_kept
 from eagerjit.effects.world import Heard, Inquiry, follow
 from eagerjit.effects.world_calls import containers_of
+from eagerjit.guards.asked_classes import AskedClasses
 from eagerjit.guards.comparing import has_state
 from eagerjit.guards.forms import are_apart, copied
 from eagerjit.guards.structures import Structure
@@ -69,6 +70,7 @@ class Variant:
     host            what NumPy computes before the rest
     entered         whether native code tries it by itself
     apart           containers that none of the arguments may be, nor may one be in two places; None: it does not matter
+    asked           the classes of tensors that are asked before operations; None where it met none
     """
 
     executable: Any
@@ -95,6 +97,7 @@ class Variant:
     catches: bool = False
     host: HostSteps | None = None
     apart: dict[int, Any] | None = None
+    asked: AskedClasses | None = None
     entered: bool = False
 
     def __post_init__(self) -> None:
@@ -125,6 +128,8 @@ class Variant:
     def guards_hold(self, leaves: Sequence[Any]) -> bool:
         """Whether everything that Python compares is as it was."""
         if not all(guard() for guard in self.guards) or any(name in vars(leaves[i]) for i, name in self.lacking):
+            return False
+        if self.asked is not None and not self.asked.hold(leaves):
             return False
         return not self._sized or (self.key == self._key_of(leaves) and all(call.holds(leaves) for call in self._sized))
 
@@ -187,6 +192,7 @@ class Variant:
         call.kept = {kept: kept.arguments(leaves) for kept in self._sized}
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         began = Queued()
+        plain = mode.set_plain(self.asked is not None or mode.plain())
         try:
             return self.executable.run(tuple(leaves))
         except Exception as error:
@@ -199,6 +205,8 @@ class Variant:
             if queued_before(error, began):
                 raise
             return FAILED
+        finally:
+            mode.set_plain(plain)
 
     def _known(self, leaves: Sequence[Any], call: Call) -> set[int]:
         """The tensors of a call that no answer may be, and the containers that it changes, by identity."""

@@ -77,7 +77,7 @@ class Flattening:
             if isinstance(value, Tensor) and type(value._data) is not Node and self.journal.is_outside(value):
                 self.journal.tracer.value(value)  # from outside: a leaf, which every call gives itself
             self.leaves.append(value)
-            return LEAF
+            return self._with_attributes(value) if isinstance(value, Tensor) else LEAF
         if self.journal.memoized.is_part(value):
             raise self.journal.refuse(f"it gives away a {kind.__name__} that a function keeps", self.source)
         if isinstance(value, tuple):
@@ -135,6 +135,15 @@ class Flattening:
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source, ends)
         names = (*own_attributes(value), *pytree.in_slots(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
+
+    def _with_attributes(self, tensor: Tensor) -> Structure:
+        """A tensor, which is a leaf already, with what attributes the call has given it."""
+        names = tuple(vars(tensor)) if type(tensor._data) is Node and id(tensor) not in self.numbers else ()
+        if not names:
+            return LEAF
+        self.plain = False
+        self.numbers[id(tensor)] = len(self.numbers)
+        return Tensor, names, (LEAF, *[self.flatten(vars(tensor)[name]) for name in names])
 
     def _is_method_of_outside(self, value: Any) -> bool:
         """Whether a value is a method of an object from outside: as good as the one that another call would make."""
@@ -220,7 +229,9 @@ def leaves_along(structure: Structure, value: Any) -> Iterator[Any]:
     if kind in (AGAIN, ARGUMENT):
         return
     parts: Iterable[Any] = ()
-    if kind in (np.ndarray, TracedArray):
+    if kind is Tensor:
+        parts = [value, *(vars(value)[name] for name in keys)]
+    elif kind in (np.ndarray, TracedArray):
         parts = (value,)
     elif kind in (Later, TracedText) or issubclass(kind, np.generic):
         parts = [None] * len(children)

@@ -16,6 +16,7 @@ from eagerjit.pytree import LEAF, Derived, Structure
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.rebuilding import AGAIN, ARGUMENT, RECORD
 from eagerjit.recording.traced_texts import TracedText, written
+from eagerjit.tensors.tensor import Tensor
 
 Rebuild = Callable[[Sequence[Any], Any], Any]
 """Makes a value of the results of a call, and of its (args, kwargs)."""
@@ -87,6 +88,8 @@ class _Code:
         self.made.append("")
         if kind is np.ndarray:
             made = f"flat[{next(self.order)}].copy()"
+        elif kind is Tensor:
+            made, children = self.value(children[0]), children[1:]
         elif kind is TracedArray:
             array = f"flat[{next(self.order)}]._data"
             made = f"{array}.view()" if keys else f"{self.constant(_as_given)}({array})"

@@ -18,6 +18,7 @@ from eagerjit.effects.modes_left import modes_kept
 from eagerjit.effects.unseen import open_unseen
 from eagerjit.effects.world import Heard, Inquiry, Rehearsed
 from eagerjit.effects.world_recording import answers_of
+from eagerjit.guards.asked_classes import asked_classes
 from eagerjit.guards.comparing import Hooks, Unchanged, has_state
 from eagerjit.guards.definitions import note_partials
 from eagerjit.guards.structures import Structure, structure_of
@@ -105,6 +106,7 @@ class Recording:
         arrays, began = set(self.known.arrays), Queued()
         for left in range(_MOST_ARRAYS, -1, -1):
             tracer = Tracer(self.name, needs_grad=True, begins=self.where())
+            tracer.asks_classes = True
             varying = Varying(numbers_vary, self.known)
             session = recording(patience, tracer)
             try:
@@ -276,9 +278,9 @@ class Recording:
         shape, whole = call.shape if commit else call.shape[2][0], bool(commit) or not call.plain
         slots, host = [s for s in tracer.slots.values() if type(s) is Slot], tracer.host.work()
         guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
-        kept_calls = tracer.journal.memoized.calls
+        kept_calls, asked = tracer.journal.memoized.calls, asked_classes(tracer)
         before: list[Any] = [*([call_results.RequireGradients(flags)] if flags else []), *related]
-        before += call_results.parameters(results)
+        before += call_results.classes(results)
         after: list[Any] = [call_results.KeepGradients(own, kept)] if own or kept else []
         after += call_results.required(results, self.where())
 
@@ -291,7 +293,7 @@ class Recording:
             return Variant(
                 executable, structure, shape, n_user, report, guards, structure_now, backward, freed, before, after,
                 rebuild, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls, inquiries=inquiries,
-                lacking=tracer.lacking, catches=catches, host=host, apart=apart,
+                lacking=tracer.lacking, catches=catches, host=host, apart=apart, asked=asked,
             )  # fmt: skip
 
         return compiled
@@ -319,6 +321,7 @@ class Recording:
     ) -> Iterator[tuple[Tracer, list[Any]]]:
         """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
         tracer = Tracer(self.name, needs_grad=True)
+        tracer.asks_classes = True
         before = mode.set_grad_mode(True)
         try:
             with recording(-1.0, tracer), tracer, in_modes(done[1].modes):

@@ -47,15 +47,19 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     views: dict[int, int] = {}
     known = set(map(id, results))
     for result in filter(is_traced, results):
-        if type(result) not in (Tensor, Parameter):
-            where = result._data.source or tracer.begins
-            raise NotYet(f"a {type(result).__name__} made of a traced tensor outlives the call", where)
+        refuse_unassignable(type(result), result._data.source or tracer.begins)
         base, _ = _base(tracer, result, known)
         if base is not result and is_traced(base) and id(base) not in known:
             found[id(base)] = base
             apart = tracer.is_silent(base) or _is_copied(tracer, result, base)
             views[id(base)] = views.get(id(base), 0) + (2 if apart else 1)
     return [t for t in found.values() if views[id(t)] > 1]
+
+
+def refuse_unassignable(kind: type, where: str) -> None:
+    """Raise TraceBreak for a class of which a tensor cannot be made an instance: one with slots."""
+    if kind.__basicsize__ != Parameter.__basicsize__ and kind is not Tensor:
+        raise TraceBreak(f"a {kind.__name__}, whose class has slots, outlives the call", where)
 
 
 def _base(tracer: Tracer, result: Tensor, known: set[int]) -> tuple[Tensor, list[View]]:
@@ -101,10 +105,10 @@ def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
     return sorted(out, key=lambda effect: isinstance(effect, _Related))
 
 
-def parameters(results: Sequence[Any]) -> list[Finish]:
-    """What makes results Parameters that were such in the recording."""
-    found = [i for i, r in enumerate(results) if is_traced(r) and type(r) is Parameter]
-    return [_MakeParameters(found)] if found else []
+def classes(results: Sequence[Any]) -> list[Finish]:
+    """What makes results Parameters, or instances of other classes, that were such in the recording."""
+    found = [(i, type(r)) for i, r in enumerate(results) if is_traced(r) and type(r) is not Tensor]
+    return [_OfClasses(found)] if found else []
 
 
 def origins(tracer: Tracer) -> dict[str, tuple[Any, int]]:
@@ -166,14 +170,14 @@ class _Apart:
 
 
 @dataclass
-class _MakeParameters:
-    """Makes results Parameters."""
+class _OfClasses:
+    """Makes results Parameters, or instances of other classes."""
 
-    results: list[int]
+    results: list[tuple[int, type]]
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
-        for index in self.results:
-            flat[index].__class__ = Parameter
+        for index, kind in self.results:
+            flat[index].__class__ = kind
 
 
 @dataclass

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.compiler.ir import Node
-from eagerjit.guards.comparing import PLAIN, Unchanged
+from eagerjit.guards.comparing import Unchanged
+from eagerjit.guards.value_guards import guard_value
 from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
@@ -64,16 +65,20 @@ def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
     if isinstance(value, Tensor) and tracer.is_found(leaf):
         raise TraceBreak(f"it reads a tensor in the attribute {name} of an argument", source)
     tracer.load(found, Op.LOAD_ATTRIBUTE, leaf, tracer.object(name))
-    by_value = isinstance(value, PLAIN) and not isinstance(value, (bool, type(None), complex, bytes))
-    tracer.guard_object(found, Op.EQUAL if by_value else Op.IS, value)
+    guard_value(tracer, found, value)
     if isinstance(value, (list, dict, set)):
         journal.checks.append(Unchanged(value, frozenset()))
 
 
 def note_assigned(journal: Journal, tensor: Tensor, name: str, value: Any, source: str) -> None:
-    """Code is about to assign or delete an attribute: compiled calls do it to tensors that they find themselves."""
+    """Code is about to assign or delete an attribute: compiled calls do it to tensors that they find themselves.
+
+    Those that they make have their attributes when they are returned or kept.
+    """
     tracer = journal.tracer
     leaf = tracer.leaf_of.get(id(tensor))
-    if type(tensor._data) is Node or (leaf is not None and tracer.is_found(leaf)):
-        journal.refuse(f"it assigns the attribute {name} of a tensor that it made or was given", source)
+    if type(tensor._data) is Node and leaf is None:
+        return
+    if leaf is not None and tracer.is_found(leaf):
+        journal.refuse(f"it assigns the attribute {name} of a tensor that it was given", source)
     journal.assign(tensor, name, value, "attribute", source)

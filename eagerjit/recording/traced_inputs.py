@@ -18,7 +18,7 @@ from eagerjit.recording.traced_numbers import Numbers
 from eagerjit.recording.traced_places import Places
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor, is_asked
 from eagerjit.watching.observation import refuse_evaluated, refuse_subclass, user_line
 
 
@@ -30,6 +30,9 @@ class Inputs(Places, Numbers):
 
     needs_grad = False
     """Whether calls depend on which tensors require gradients."""
+
+    asks_classes = False
+    """Whether tensors of classes that are asked before operations may be met."""
 
     records: Set[type] = frozenset()
     """The classes of objects among the arguments that are taken apart into their attributes or fields."""
@@ -44,6 +47,7 @@ class Inputs(Places, Numbers):
         self.objects: list[Any] = []
         self.n_leaves = 0
         self.leaf_of: dict[int, int] = {}
+        self.kinds_asked: dict[int, type] = {}  # classes that are asked before operations, by leaf
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
 
@@ -77,6 +81,8 @@ class Inputs(Places, Numbers):
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
         """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
         refuse_subclass(tensor)
+        if is_asked(type(tensor)):
+            self.kinds_asked[leaf] = type(tensor)
         array: np.ndarray = tensor._data
         if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.FLOAT8 and not self.evaluated:
             refuse_evaluated(dtype)

@@ -147,13 +147,15 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory as an instance of a subclass of Tensor."""
     if not issubclass(cls, Tensor):
         raise TypeError("as_subclass(): cls must be a subclass of Tensor")
-    if state.tracer is not None:
+    if state.tracer is not None and not state.tracer.asks_classes:
         raise TraceBreak(f"a tensor was made a {cls.__name__}", user_line())
     view = views.alias(self)
     try:
         view.__class__ = cls
         return view
-    except TypeError:  # of classes with slots of their own
+    except TypeError:
+        if state.tracer is not None:
+            raise TraceBreak(f"a tensor was made a {cls.__name__}, whose class has slots", user_line()) from None
         made = new_tensor(view._data, cls)
     made._requires_grad, made._node, made._index = view._requires_grad, view._node, view._index
     made._storage, made._view = view._storage, view._view

@@ -72,9 +72,9 @@ def refuse_evaluated(dtype: DType) -> NoReturn:
 
 
 def refuse_subclass(tensor: Tensor) -> None:
-    """End a recording that meets a tensor of a class that is asked at every call."""
-    kind = type(tensor)
-    if is_asked(kind):
+    """End a recording that meets a tensor of a class that is asked at every call, where it compiles nothing."""
+    kind, tracer = type(tensor), state.tracer
+    if is_asked(kind) and (hasattr(kind, "not_compiled") or tracer is None or not tracer.asks_classes):
         asked = f"{kind.__name__} has a __torch_function__, which is asked at every call"
         raise TraceBreak(getattr(kind, "not_compiled", asked), user_line())
 

@@ -245,7 +245,8 @@ class _Copier:
 
     def _parts(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, torch.Tensor):
-            return self._tensor(value)
+            with torch._C.DisableTorchFunctionSubclass():
+                return *self._tensor(value), *((name, self.copy(v)) for name, v in vars(value).items())
         if isinstance(value, (np.ndarray, np.generic)):
             return str(value.dtype), value.shape, bits_of(np.asarray(value))
         if isinstance(value, dict):
