@@ -196,7 +196,7 @@ def test_compiled_functions_take_and_give_subclasses():
     for function, argument in functions.items():
         jitted = eagerjit.jit(fullgraph=True)(function)
         assert [type(jitted(argument)) for _ in range(3)] == [Kind] * 3
-        assert jitted.cache_info()[:2] == (1, 2)
+        assert (jitted.cache_info().compiles, jitted.cache_info().eager_calls) == (1, 0)
 
 
 def test_compiled_functions_heed_what_is_no_plain_tensor():

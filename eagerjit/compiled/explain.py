@@ -186,7 +186,7 @@ def explain(function: Any, variant: Variant) -> Explanation:
     if gradient is not None:
         backward = Explanation(f"{name}, backward", gradient.report, gradient_names(gradient, report, names))
     made = Explanation(name, report, names, backward)
-    kinds = variant.asked.kinds if variant.asked is not None else {}
+    kinds = variant.asked.kinds
     made.guards += [f"{names[leaf]}: an instance of {kind.__name__}" for leaf, kind in kinds.items()]
     return made
 

@@ -150,7 +150,7 @@ def _facts(variant: Variant, known: Names) -> dict[str, tuple[str, str]]:
             case SameGuard(_, other, expected):
                 second = names.get(other, (f"value {other}", ""))[0]
                 out[f"{name} is {second}"] = (str(expected), source)
-    for leaf, kind in variant.asked.kinds.items() if variant.asked is not None else ():
+    for leaf, kind in variant.asked.kinds.items():
         out[f"the class of {names[leaf][0]}"] = (kind.__name__, names[leaf][1])
     for g in trace.guards:
         out[f"{g.a} {g.relation} {g.b}"] = (str(g.holds), g.source)

@@ -70,7 +70,7 @@ class Variant:
     host            what NumPy computes before the rest
     entered         whether native code tries it by itself
     apart           containers that none of the arguments may be, nor may one be in two places; None: it does not matter
-    asked           the classes of tensors that are asked before operations; None where it met none
+    asked           the classes of tensors that are asked before operations
     """
 
     executable: Any
@@ -97,7 +97,7 @@ class Variant:
     catches: bool = False
     host: HostSteps | None = None
     apart: dict[int, Any] | None = None
-    asked: AskedClasses | None = None
+    asked: AskedClasses = field(default_factory=lambda: AskedClasses({}))
     entered: bool = False
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class Variant:
         """Whether everything that Python compares is as it was."""
         if not all(guard() for guard in self.guards) or any(name in vars(leaves[i]) for i, name in self.lacking):
             return False
-        if self.asked is not None and not self.asked.hold(leaves):
+        if not self.asked.hold(leaves):
             return False
         return not self._sized or (self.key == self._key_of(leaves) and all(call.holds(leaves) for call in self._sized))
 
@@ -192,7 +192,7 @@ class Variant:
         call.kept = {kept: kept.arguments(leaves) for kept in self._sized}
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         began = Queued()
-        plain = mode.set_plain(self.asked is not None or mode.plain())
+        plain = mode.set_plain(self.asked.met or mode.plain())
         try:
             return self.executable.run(tuple(leaves))
         except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -68,6 +69,13 @@ __all__ = [
     "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
     "treespec_dict", "treespec_dumps", "treespec_leaf", "treespec_loads", "treespec_pprint", "treespec_tuple",
 ]  # fmt: skip
+
+_, _list_flatten, _list_unflatten, _list_flatten_with_keys = SUPPORTED_NODES[list]
+_, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys = SUPPORTED_NODES[tuple]
+_, _deque_flatten, _deque_unflatten, _deque_flatten_with_keys = SUPPORTED_NODES[deque]
+_, _defaultdict_flatten, _defaultdict_unflatten, _defaultdict_flatten_with_keys = SUPPORTED_NODES[defaultdict]
+_, _ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys = SUPPORTED_NODES[OrderedDict]
+_odict_flatten, _odict_unflatten = _ordereddict_flatten, _ordereddict_unflatten
 
 PyTree = Any
 PyTreeSpec = TreeSpec
