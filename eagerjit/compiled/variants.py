@@ -64,7 +64,7 @@ class Variant:
     slots           where the call finds tensors and numbers that it changes
     clocks          what it asks of clocks
     inquiries       what it asks the world
-    lacking         (argument, attribute) that it does not have
+    attributes      (argument, what has to hold of its own attributes)
     catches         whether an error may end inside of it
     calls           calls of functions that keep their results
     host            what NumPy computes before the rest
@@ -93,7 +93,7 @@ class Variant:
     clocks: Readings = field(default_factory=Readings)
     calls: list[KeptCall] = field(default_factory=list)
     inquiries: list[Inquiry] = field(default_factory=list)
-    lacking: list[tuple[int, str]] = field(default_factory=list)
+    attributes: list[tuple[int, Callable[[Any], bool]]] = field(default_factory=list)
     catches: bool = False
     host: HostSteps | None = None
     apart: dict[int, Any] | None = None
@@ -127,7 +127,9 @@ class Variant:
 
     def guards_hold(self, leaves: Sequence[Any]) -> bool:
         """Whether everything that Python compares is as it was."""
-        if not all(guard() for guard in self.guards) or any(name in vars(leaves[i]) for i, name in self.lacking):
+        if not all(guard() for guard in self.guards):
+            return False
+        if not all(holds(vars(leaves[i])) for i, holds in self.attributes):
             return False
         if not self.asked.hold(leaves):
             return False
@@ -143,7 +145,7 @@ class Variant:
     @property
     def native(self) -> bool:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
-        python = self.guards or self._sized or self.lacking
+        python = self.guards or self._sized or self.attributes
         around: Any = self.notes or self.clocks.clocks or self.inquiries or self.host
         around = around or any(type(target) is Path for _, target in self.commit)
         told_apart = self.apart is not None

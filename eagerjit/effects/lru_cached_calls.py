@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from eagerjit.calling.twofold import Public
 from eagerjit.compiler import sizes
 from eagerjit.effects.lru_caches import (
     ABSENT,
@@ -94,7 +95,7 @@ class Memoized:
             return all(self._is_constant(x, *allowed) for x in value)
         if kind in allowed or is_plain(value):
             return True
-        itself = kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+        itself = (kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__) or issubclass(kind, Public)
         return itself and not isinstance(value, _STAND_INS) and self.journal.is_outside(value)
 
     def _keeps_a_tensor(self, cache: Cache, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> bool:

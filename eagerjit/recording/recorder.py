@@ -293,7 +293,7 @@ class Recording:
             return Variant(
                 executable, structure, shape, n_user, report, guards, structure_now, backward, freed, before, after,
                 rebuild, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls, inquiries=inquiries,
-                lacking=tracer.lacking, catches=catches, host=host, apart=apart, asked=asked,
+                attributes=tracer.attributes, catches=catches, host=host, apart=apart, asked=asked,
             )  # fmt: skip
 
         return compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,17 @@ if TYPE_CHECKING:
     from eagerjit.effects.journal import Journal
 
 
+_WHOLE = frozenset(("__dict__", "__class__"))
+
+
 def is_given(tensor: Any, name: str) -> bool:
     """Whether an attribute of a tensor is the program's: none that its class has."""
     return isinstance(tensor, Tensor) and not hasattr(type(tensor), name)
+
+
+def is_assigned(tensor: Tensor, name: str) -> bool:
+    """Whether assigning an attribute is for this module to note: the class's own properties do what is to be done."""
+    return name in _WHOLE or is_given(tensor, name)
 
 
 _OF_HISTORY = frozenset(("grad_fn", "is_leaf", "retains_grad"))
@@ -41,26 +50,27 @@ def note_asked(journal: Journal, tensor: Any, name: str = "") -> None:
 
 
 def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
-    """Code is about to read an attribute: of a tensor, every call needs to find the same, or that there is none."""
+    """Code is about to read an attribute: of a tensor, every call needs to find the same, or that there is none.
+
+    Who reads all at once needs to find these alone, in this order.
+    """
     note_asked(journal, tensor, name)
-    if not is_given(tensor, name):
+    every = name == "__dict__" and isinstance(tensor, Tensor)
+    if not (every or is_given(tensor, name)):
         return
     tracer = journal.tracer
     if type(tensor._data) is Node or (id(tensor), name) in journal.written:
         return
     tracer.value(tensor)
-    leaf, arguments = tracer.leaf_of[id(tensor)], len(tracer.arguments or ())
+    leaf = tracer.leaf_of[id(tensor)]
+    if every:
+        journal.note_table(tensor)
+        names = [*vars(tensor)]
+        for one in names:
+            note_read(journal, tensor, one, source)
+        return _require(journal, tensor, lambda own: [*own] == names, name, source)
     if name not in vars(tensor):
-        slot = tracer.slots.get(leaf)
-        if leaf < arguments:
-            tracer.lacking.append((leaf, name))
-        elif slot is None:
-            journal.checks.append(lambda: name not in vars(tensor))
-        elif type(slot) is Slot and type(slot.holder) is not threading.local:
-            journal.checks.append(lambda: name not in own_attributes(slot.read()))
-        else:
-            raise TraceBreak(f"it reads the attribute {name} of a tensor that it asked for", source)
-        return
+        return _require(journal, tensor, lambda own: name not in own, name, source)
     value, found = vars(tensor)[name], tracer.new_leaf()
     if isinstance(value, Tensor) and tracer.is_found(leaf):
         raise TraceBreak(f"it reads a tensor in the attribute {name} of an argument", source)
@@ -68,6 +78,21 @@ def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
     guard_value(tracer, found, value)
     if isinstance(value, (list, dict, set)):
         journal.checks.append(Unchanged(value, frozenset()))
+
+
+def _require(journal: Journal, tensor: Any, holds: Callable[[Any], bool], name: str, source: str) -> None:
+    """Let calls look whether something holds of a tensor's own attributes."""
+    tracer = journal.tracer
+    leaf = tracer.leaf_of[id(tensor)]
+    slot = tracer.slots.get(leaf)
+    if leaf < len(tracer.arguments or ()):
+        tracer.attributes.append((leaf, holds))
+    elif slot is None:
+        journal.checks.append(lambda: holds(vars(tensor)))
+    elif type(slot) is Slot and type(slot.holder) is not threading.local:
+        journal.checks.append(lambda: holds(own_attributes(slot.read())))
+    else:
+        raise TraceBreak(f"it reads the attribute {name} of a tensor that it asked for", source)
 
 
 def note_assigned(journal: Journal, tensor: Tensor, name: str, value: Any, source: str) -> None:
@@ -79,6 +104,6 @@ def note_assigned(journal: Journal, tensor: Tensor, name: str, value: Any, sourc
     leaf = tracer.leaf_of.get(id(tensor))
     if type(tensor._data) is Node and leaf is None:
         return
-    if leaf is not None and tracer.is_found(leaf):
-        journal.refuse(f"it assigns the attribute {name} of a tensor that it was given", source)
+    if name in _WHOLE or (leaf is not None and tracer.is_found(leaf)):
+        journal.refuse(f"it assigns the attribute {name} of a tensor that it has not made", source)
     journal.assign(tensor, name, value, "attribute", source)

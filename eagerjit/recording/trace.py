@@ -55,7 +55,7 @@ class Tracer(Inputs, Examples):
         self.journal: Any = None
         self.checks: list[Any] = []
         self.guards: list[Any] = []
-        self.lacking: list[tuple[int, str]] = []  # attributes that arguments do not have
+        self.attributes: list[tuple[int, Any]] = []  # what holds of the attributes of arguments
         self.slots: dict[int, Any] = {}  # leaf: where a tensor or number is found that the function replaces
         self.notes: list[tuple[Any, list[Tensor]]] = []
         self.created: list[weakref.ref[Tensor]] = []

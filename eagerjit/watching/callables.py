@@ -366,7 +366,7 @@ class Calls(PutOff, LibraryCalls):
     def _own_attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
         """The same past what the user's class does, which is watched itself."""
         if isinstance(owner, Tensor):
-            if tensor_attributes.is_given(owner, name):
+            if tensor_attributes.is_assigned(owner, name):
                 tensor_attributes.note_assigned(self.journal, owner, name, value, source)
             return
         if lookup.assigns(owner, name):

@@ -397,3 +397,109 @@ def attributes_that_equal_those_before(jit):
         x = rows(3)
         x.sizes = tuple(sizes)
         f(x)
+
+
+@case
+def the_dictionary_of_a_tensor(jit):
+    functions = (
+        lambda x: x * x.__dict__["scale"],
+        lambda x: x * len(x.__dict__),
+        lambda x: x * x.__dict__.get("other", 7) + len(dict(x.__dict__)),
+        lambda x: x * (3 if "other" in x.__dict__ else 4),
+        lambda x: x * 2 + list(x.__dict__).index("scale"),
+    )
+    jitted = [jit(function) for function in functions]
+    for names in ("scale", "scale other", "other scale", "scale"):
+        for i in range(2):
+            for function in jitted:
+                x = rows(2)
+                for name in names.split():
+                    setattr(x, name, i + 2)
+                function(x)
+
+
+@case
+def the_dictionary_of_a_tensor_handed_on(jit):
+    @jit
+    def copied(x):
+        y = x * 2
+        y.__dict__ = x.__dict__.copy()
+        return y
+
+    @jit
+    def updated(x):
+        y = x * 2
+        y.__dict__.update(x.__dict__)
+        return y, y.detach()
+
+    @jit
+    def one_by_one(x):
+        y = x * 2
+        for name, value in x.__dict__.items():
+            setattr(y, name, value)
+        return y
+
+    for i in range(4):
+        x = rows(2, i)
+        x.scale = i % 2
+        if i == 3:
+            x.other = "more"
+        yield copied(x), updated(x), one_by_one(x), one_by_one(rows(2))
+
+
+@case(outcome=FELL_BACK)
+def the_dictionary_or_class_of_a_tensor_replaced(jit):
+    kind = plain_class()
+
+    @jit
+    def f(x):
+        x.__dict__ = {"seen": 1}
+        return x * 2
+
+    @jit
+    def g(x):
+        x.__class__ = kind
+        return x * 2
+
+    @jit
+    def h(x):
+        x.__dict__["seen"] = 1
+        return x * 2
+
+    @jit
+    def k(x):
+        x.__dict__.pop("scale")
+        return x * 2
+
+    for i in range(3):
+        x = rows(2, i)
+        x.scale = i
+        yield f(x), x
+        yield g(x), x
+        x = rows(2, i)
+        x.scale = 1
+        yield h(x), x
+        yield k(x), x
+
+
+@case(versions=2)
+def functions_that_are_asked_about(jit):
+    @functools.lru_cache
+    def is_moving(func):
+        return func.__name__ in ("roll", "flip")
+
+    met = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            met.append(func.__name__)
+            result = super().__torch_function__(func, types, args, kwargs or {})
+            return result + 1 if is_moving(func) else result
+
+    @jit
+    def f(image):
+        return image.roll(1, 0) * 2, torch.flip(image, (0,)).relu()
+
+    for i in range(4):
+        yield f(rows(3, i).as_subclass(Watched)), list(met)
