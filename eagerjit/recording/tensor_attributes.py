@@ -14,7 +14,7 @@ from eagerjit.guards.value_guards import guard_value
 from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.observation import TraceBreak
+from eagerjit.watching.observation import TraceBreak, user_line
 from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def note_asked(journal: Journal, tensor: Any, name: str = "") -> None:
         journal.checks.append(lambda: tensor._node is node)
 
 
-def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
+def note_read(journal: Journal, tensor: Any, name: str) -> None:
     """Code is about to read an attribute: of a tensor, every call needs to find the same, or that there is none.
 
     Who reads all at once needs to find these alone, in this order.
@@ -67,20 +67,20 @@ def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
         journal.note_table(tensor)
         names = [*vars(tensor)]
         for one in names:
-            note_read(journal, tensor, one, source)
-        return _require(journal, tensor, lambda own: [*own] == names, name, source)
+            note_read(journal, tensor, one)
+        return _require(journal, tensor, lambda own: [*own] == names, name)
     if name not in vars(tensor):
-        return _require(journal, tensor, lambda own: name not in own, name, source)
+        return _require(journal, tensor, lambda own: name not in own, name)
     value, found = vars(tensor)[name], tracer.new_leaf()
     if isinstance(value, Tensor) and tracer.is_found(leaf):
-        raise TraceBreak(f"it reads a tensor in the attribute {name} of an argument", source)
+        raise TraceBreak(f"it reads a tensor in the attribute {name} of an argument", user_line())
     tracer.load(found, Op.LOAD_ATTRIBUTE, leaf, tracer.object(name))
     guard_value(tracer, found, value)
     if isinstance(value, (list, dict, set)):
         journal.checks.append(Unchanged(value, frozenset()))
 
 
-def _require(journal: Journal, tensor: Any, holds: Callable[[Any], bool], name: str, source: str) -> None:
+def _require(journal: Journal, tensor: Any, holds: Callable[[Any], bool], name: str) -> None:
     """Let calls look whether something holds of a tensor's own attributes."""
     tracer = journal.tracer
     leaf = tracer.leaf_of[id(tensor)]
@@ -92,7 +92,7 @@ def _require(journal: Journal, tensor: Any, holds: Callable[[Any], bool], name: 
     elif type(slot) is Slot and type(slot.holder) is not threading.local:
         journal.checks.append(lambda: holds(own_attributes(slot.read())))
     else:
-        raise TraceBreak(f"it reads the attribute {name} of a tensor that it asked for", source)
+        raise TraceBreak(f"it reads the attribute {name} of a tensor that it asked for", user_line())
 
 
 def note_assigned(journal: Journal, tensor: Tensor, name: str, value: Any, source: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from eagerjit.ops import views
 from eagerjit.ops.index import own_array
 from eagerjit.ops.strided import as_strided
+from eagerjit.recording.tensor_attributes import note_read
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensors.placement import copied_array
@@ -23,6 +24,7 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage"
         )
+    _note_attributes(self)
     plain = type(self) in (Tensor, Parameter) and not self.__dict__
     alone = self._storage is None or id(self._storage) not in memo
     if state.tracer is not None and plain and alone:
@@ -34,6 +36,12 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         made._grad = copy.deepcopy(self._grad, memo)
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
     return made
+
+
+def _note_attributes(self: Tensor) -> None:
+    """Let compiled calls look whether a tensor to be copied has the attributes that it has now."""
+    if state.tracer is not None and state.tracer.journal is not None:
+        note_read(state.tracer.journal, self, "__dict__")
 
 
 def _traced_copy(self: Tensor, memo: dict[int, Any], grad: Tensor | None) -> Tensor:
@@ -89,6 +97,7 @@ def _part(self: Tensor, array: np.ndarray, root: Tensor, whole: Tensor) -> Tenso
 
 def shallow_copy(self: Tensor) -> Tensor:
     """copy.copy: another tensor over the same memory."""
+    _note_attributes(self)
     if type(self) is Tensor or state.tracer is not None:
         made = views.detach(self)
         made.__class__ = type(self)

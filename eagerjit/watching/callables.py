@@ -178,7 +178,6 @@ class Calls(PutOff, LibraryCalls):
             self.attribute(args[0], args[1], args[2] if function is setattr else ABSENT, source)
             return None
         if is_any_of(function, (getattr, hasattr)) and len(args) > 1 and isinstance(args[1], str):
-            tensor_attributes.note_read(journal, args[0], args[1], source)
             note_attribute(journal, args[0], args[1])
             return None
         if not kwargs and any(isinstance(x, Tensor) or type(x) in _NUMBERS for x in args):
@@ -217,9 +216,8 @@ class Calls(PutOff, LibraryCalls):
             return self.refused(f"calls {module}.{name}", source)
         if type(function) is operator.attrgetter:
             return self._note_attributes_got(function, args)
-        if function is dir and args and journal.is_outside(args[0]):
-            names = dir(args[0])
-            journal.checks.append(lambda: dir(args[0]) == names)
+        if function is dir and args:
+            self._note_listed(args[0])
         if module == "builtins" and name in _HARMLESS:
             self._note_class_asked(function, args)
             for value in args:

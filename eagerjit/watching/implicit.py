@@ -11,6 +11,7 @@ import numpy as np
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import MUTABLE, has_own_attributes, has_state, is_library_name, is_plain
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.recording.tensor_attributes import note_read
 from eagerjit.recording.traced_ranges import TracedList
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.recording.varying import Varying
@@ -31,6 +32,7 @@ def note_attribute(journal: Journal, owner: Any, name: str, use: tuple[tuple[str
     """An attribute of an object from outside is about to be read; `use` is what `chain_from` says of it."""
     if type(owner) is TracedText:
         return
+    note_read(journal, owner, name)
     journal.note_read(owner, name)
     journal.objects_read[id(owner), name] = owner
     journal.uses.setdefault((id(owner), name), {})[use] = None
@@ -123,11 +125,12 @@ class Implicit:
     def match_class(self, frame: FrameType, count: int) -> None:
         """A pattern reads attributes of what it is compared with."""
         subject, kind, names = frames.stack(frame, 3)
-        if not isinstance(subject, kind) or isinstance(subject, Tensor):
+        if not isinstance(subject, kind):
             return
         for name in (*getattr(kind, "__match_args__", ())[:count], *names):
             note_attribute(self.journal, subject, name)
-            self._make_input(subject, name)
+            if not isinstance(subject, Tensor):
+                self._make_input(subject, name)
 
     def _note_got(self, function: Any, args: tuple[Any, ...]) -> None:
         """What `getattr` is about to read."""

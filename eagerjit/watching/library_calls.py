@@ -221,6 +221,14 @@ class LibraryCalls:
             for part in _PARTS_OF_FUNCTIONS:
                 note_attribute(self.journal, owner, part)
 
+    def _note_listed(self, owner: Any) -> None:
+        """`dir` lists the names that an object has."""
+        if isinstance(owner, Tensor):
+            return note_attribute(self.journal, owner, "__dict__")
+        names = dir(owner) if self.journal.is_outside(owner) else None
+        if names is not None:
+            self.journal.checks.append(lambda: dir(owner) == names)
+
     def _note_attributes_got(self, getter: Any, args: tuple[Any, ...]) -> None:
         """An `attrgetter` reads attributes by paths."""
         for path in getter.__reduce__()[1] if len(args) == 1 else ():

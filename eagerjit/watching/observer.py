@@ -165,7 +165,7 @@ class Observer(Implicit, Imports):
 
     def load_attribute(self, frame: FrameType, name: str) -> None:
         (owner,) = frames.stack(frame, 1)
-        tensor_attributes.note_read(self.journal, owner, name, source(frame))
+        tensor_attributes.note_read(self.journal, owner, name)
         if is_plain(owner) or isinstance(owner, _STAND_INS):
             return
         if name == "__dict__":

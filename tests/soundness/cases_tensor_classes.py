@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import operator
 
 import eagerjit as torch
 from eagerjit import nn
@@ -503,3 +505,47 @@ def functions_that_are_asked_about(jit):
 
     for i in range(4):
         yield f(rows(3, i).as_subclass(Watched)), list(met)
+
+
+@case
+def attributes_of_tensors_got_in_other_ways(jit):
+    def matched(x):
+        match x:
+            case torch.Tensor(scale=value):
+                return x * value
+        return x
+
+    functions = (
+        lambda x: x * operator.attrgetter("scale")(x),
+        lambda x: x * object.__getattribute__(x, "scale"),
+        lambda x: x * torch.Tensor.__getattribute__(x, "scale"),
+        lambda x: x * x.__getattribute__("__dict__")["scale"],
+        lambda x: x * operator.attrgetter("__dict__")(x)["scale"],
+        lambda x: x * (3 if "other" in dir(x) else 4),
+        lambda x: copy.copy(x) * copy.copy(x).scale,
+        matched,
+    )
+    jitted = [jit(function) for function in functions]
+    for names in ("scale", "scale other", "", "scale"):
+        for i in range(2):
+            for function in jitted:
+                x = rows(2)
+                for name in names.split():
+                    setattr(x, name, i + 2)
+                attempt(function, x)
+
+
+@case(outcome=FELL_BACK)
+def a_tensor_with_attributes_copied_deeply(jit):
+    @jit
+    def f(x):
+        return getattr(copy.deepcopy(x), "scale", 5) * x
+
+    for i in range(4):
+        x = rows(2, i)
+        f(x)
+        x.scale = [i]
+        f(x[0])
+        attempt(f, x)
+        x.scale = i
+        f(x)
