@@ -27,7 +27,8 @@ i64 scalars, loop variables, or (in an index inside a vector loop: a gather) i64
 An accumulator has a fixed order, whatever the machine: inside a vector loop lane l of LANES takes elements l, l+LANES,
 ...; `finish` folds the lanes as a balanced tree (l with l + LANES/2, then LANES/4, ...). Outside a vector loop it is a
 running scalar. `argmax`/`argmin` accumulate a value with the loop's index and finish as the i64 index of the first
-extreme (a NaN counts as extreme, the first one wins).
+extreme (a NaN counts as extreme, the first one wins). `compensated`, outside vector loops, is a running sum of which
+`finish` adds what rounding has taken from it.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Loop:
 
 @record(frozen=True)
 class Init:
-    """Starts accumulator `name`; `op` is add, mul, maximum, minimum, and, or, argmax, argmin."""
+    """Starts accumulator `name`; `op` is add, compensated, mul, maximum, minimum, and, or, argmax, argmin."""
 
     name: str
     op: str

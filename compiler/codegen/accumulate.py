@@ -10,6 +10,7 @@ from eagerjit.runtime.records import record
 
 INF = float("inf")
 COMBINE = {"add": "add", "mul": "mul", "maximum": "maximum", "minimum": "minimum", "and": "and", "or": "or"}
+COMPENSATED = "compensated"
 EXTREMES = ("argmax", "argmin")
 
 
@@ -18,6 +19,7 @@ class Accumulator:
     """`lanes` 0: one running scalar. `folds`: its lanes partition the elements, and finishing combines them.
 
     `copies`: instead of its lanes, which are as many results, that many vectors partition the elements.
+    `lost_slot` adds up what rounding takes from a compensated sum.
     """
 
     op: str
@@ -27,15 +29,17 @@ class Accumulator:
     slot: str
     index_slot: str
     copies: int = 0
+    lost_slot: str = ""
 
 
 def open_accumulator(b: Builder, op: str, dtype: str, lanes: int, folds: bool, copies: int = 0) -> Accumulator:
     """Reserves the slots."""
-    if op not in COMBINE and op not in EXTREMES:
+    if op not in (*COMBINE, *EXTREMES, COMPENSATED) or (op == COMPENSATED and folds):
         raise TypeError(f"no accumulator {op!r}")
     slot = b.alloca(f"[{copies} x {b.type(dtype, lanes)}]" if copies else b.type(dtype, lanes))
     index_slot = b.alloca(b.type("i64", lanes)) if op in EXTREMES else ""
-    return Accumulator(op, dtype, lanes, folds, slot, index_slot, copies)
+    lost_slot = b.alloca(b.type(dtype, lanes)) if op == COMPENSATED else ""
+    return Accumulator(op, dtype, lanes, folds, slot, index_slot, copies, lost_slot)
 
 
 def neutral(op: str, dtype: str) -> int | float | bool:
@@ -44,7 +48,7 @@ def neutral(op: str, dtype: str) -> int | float | bool:
         return -INF if dtype in FLOATS else False if dtype == "bool" else _smallest(dtype)
     if op in ("minimum", "argmin"):
         return INF if dtype in FLOATS else True if dtype == "bool" else ~_smallest(dtype)
-    return {"add": 0, "mul": 1, "and": -1, "or": 0}[op]
+    return {"add": 0, COMPENSATED: 0, "mul": 1, "and": -1, "or": 0}[op]
 
 
 def _smallest(dtype: str) -> int:
@@ -61,6 +65,8 @@ def initialize(b: Builder, a: Accumulator) -> None:
     store(b, a.slot, start)
     if a.index_slot:
         store(b, a.index_slot, b.broadcast(b.constant("i64", -1), a.lanes))
+    if a.lost_slot:
+        store(b, a.lost_slot, start)
 
 
 def accumulate(
@@ -77,6 +83,10 @@ def accumulate(
         better = better & mask if mask else better
         store(b, slot, b.select(better, value, old))
         store(b, a.index_slot, b.select(better, index, old_index))
+        return
+    if a.op == COMPENSATED:
+        store(b, slot, old + value)
+        store(b, a.lost_slot, load(b, a.lost_slot, a.dtype, a.lanes) + apply(b, "lost", (old, value), a.dtype))
         return
     new = _combined(b, COMBINE[a.op], value, old)
     store(b, slot, b.select(mask, new, old) if mask else new)
@@ -96,6 +106,8 @@ def finish(b: Builder, a: Accumulator, dtype: str) -> Value:
     if a.op in EXTREMES:
         index = load(b, a.index_slot, "i64", a.lanes)
         return cast(_fold_extremes(b, a, value, index) if a.folds else index, dtype)
+    if a.op == COMPENSATED:
+        return cast(apply(b, "restored", (value, load(b, a.lost_slot, a.dtype, a.lanes)), a.dtype), dtype)
     return cast(_fold(b, COMBINE[a.op], value) if a.folds else value, dtype)
 
 

@@ -100,6 +100,18 @@ def _multiply(a: Value, c: Value) -> Value:
     return a & c if a.dtype == "bool" else a * c
 
 
+def _lost(a: Value, c: Value) -> Value:
+    """What a + c loses to rounding, exactly (Knuth, The Art of Computer Programming, 4.2.2); NaN beyond all numbers."""
+    total = a + c
+    taken = total - a
+    return (a - (total - taken)) + (c - taken)
+
+
+def _restored(a: Value, c: Value) -> Value:
+    """A sum with what its steps lost: nothing where they left the numbers, from which no sum comes back."""
+    return a.builder.select(_is_finite(c), a + c, a)
+
+
 def _divide(a: Value, c: Value) -> Value:
     return a / c if a.is_float else integer.divide(a, c)
 
@@ -147,6 +159,8 @@ def _rounding(intrinsic: str) -> Callable[[Value], Value]:
 _define("neg", 1, frozenset((INT, FLOAT)), lambda a: -a, exact=True)
 _define("abs", 1, ANY, absolute, exact=True)
 _define("add", 2, ANY, _add)
+_define("lost", 2, frozenset((FLOAT,)), _lost)
+_define("restored", 2, frozenset((FLOAT,)), _restored)
 _define("sub", 2, frozenset((INT, FLOAT)), lambda a, c: a - c)
 _define("mul", 2, ANY, _multiply)
 _define("div", 2, frozenset((INT, FLOAT)), _divide)

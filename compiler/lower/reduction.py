@@ -15,7 +15,7 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import BLOCK, Blocking, Built, Writer, blocks_of, merge_loops, tasks_loop
-from eagerjit.compiler.lower.combine import combine, identity
+from eagerjit.compiler.lower.combine import combine, identity, of_many
 from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures, Scratch, Temporary
 from eagerjit.compiler.lower.groups import Group, is_inline
 from eagerjit.compiler.lower.pointwise import cost_of
@@ -299,7 +299,7 @@ class RowKernel:
         ends: list[loops.Stmt] = []
         for r in phase.reduced:
             lanes, running, part = emitter.name(), emitter.name(), emitter.name()
-            code.append(loops.Init(running, r.op, r.dtype))
+            code.append(loops.Init(running, of_many(r.op, r.dtype), r.dtype))
             chunk.append(loops.Init(lanes, r.op, r.dtype))
             body.append(loops.Accumulate(lanes, r.value))
             closing += [loops.Finish(part, lanes, r.dtype), loops.Accumulate(running, part)]

@@ -102,12 +102,20 @@ def pick_first_of_equals(better):
     return lambda a, b: np.where(np.isnan(a), a, np.where(np.isnan(b) | better(b, a), b, a))
 
 
+def lost(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What a sum loses to rounding."""
+    total = a + b
+    taken = total - a
+    return (a - (total - taken)) + (b - taken)
+
+
 SIGN = {"float": lambda x: np.where(np.isnan(x), 0, np.sign(x)) + 0.0}
 FLOAT_REFERENCE = {
     "neg": np.negative, "abs": np.abs, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
     "minimum": pick_first_of_equals(np.less), "maximum": pick_first_of_equals(np.greater), "sqrt": np.sqrt,
     "rsqrt": lambda x: (1 / np.sqrt(x)), "reciprocal": lambda x: 1 / x, "floor": np.floor, "ceil": np.ceil,
     "trunc": np.trunc, "round": np.round, "sign": SIGN["float"], "fmod": np.fmod,
+    "lost": lost, "restored": lambda a, b: np.where(np.isfinite(b), a + b, a),
 }  # fmt: skip
 INTEGER_REFERENCE = {
     "neg": np.negative, "abs": np.abs, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": integer_divide,
