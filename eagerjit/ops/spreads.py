@@ -23,10 +23,21 @@ def _var(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = Fa
     x = as_dtype(input, wide)
     count = extent(x, dim)
     centered = x - reduce(reductions.sum_, x, dim, True) / count
-    total = reduce(reductions.sum_, centered * centered, dim, keepdim)
+    total = _about_mean(centered, count, dim, keepdim)
     divisor = count - correction
     divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
     return as_dtype(total / divisor, input.dtype)
+
+
+def _about_mean(centered: Tensor, count: Any, dim: Any, keepdim: bool) -> Tensor:
+    """Sums of squared deviations, less what they have of the mean's rounding: it shifts all of them alike.
+
+    Of an unrounded mean there is no such part, whatever the elements are: it has no gradient. An infinite sum stays so.
+    """
+    total = reduce(reductions.sum_, centered * centered, dim, keepdim)
+    rest = reduce(reductions.sum_, centered, dim, keepdim).detach()
+    shift = rest * (rest / count)
+    return total - shift.where(shift.isfinite(), 0.0).minimum(total.detach())
 
 
 variance = Op("var", _var)

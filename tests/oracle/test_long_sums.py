@@ -93,3 +93,36 @@ def test_special_numbers(name: str, dim: int | None) -> None:
     if name != "beyond, and back":
         # PyTorch's lanes may meet both before either is beyond all numbers.
         assert np.array_equal(np.isfinite(found), np.isfinite(pytorch.from_numpy(numbers).sum(dim).numpy()))
+
+
+@pytest.mark.parametrize("dim", [0, 1, None], ids=str)
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spreads_far_from_zero(name: str, dim: int | None) -> None:
+    """A mean of 10^6 has a sixteenth as its last digit, and a sum of such numbers whole ones."""
+    numbers = (1e6 + 1 + np.random.default_rng(0).standard_normal((10_000, 4))).astype(np.float32)
+    numbers = numbers.T.copy() if dim == 1 else numbers
+    function = lambda x: getattr(x, name)(dim)  # noqa: E731
+    x = torch.from_numpy(numbers)
+    found = function(x).numpy()
+    expected = getattr(numbers.astype(np.float64), name)(dim, ddof=1)
+    assert np.abs(found / expected - 1).max() < SINGLE
+    assert np.array_equal(torch.jit(function)(x).numpy(), found)
+
+
+@pytest.mark.parametrize("dim", [0, 1, None], ids=str)
+def test_equal_numbers_have_no_spread(dim: int | None) -> None:
+    x = torch.full((1000, 1000), 0.1)
+    assert (x.var(dim) == 0).all()
+    assert (x.std(dim) == 0).all()
+
+
+@pytest.mark.parametrize("numbers", [[], [1.0], [1.0, np.inf], [np.nan, 1.0], [3e38, -3e38, 3e38]], ids=str)
+def test_spreads_of_special_numbers(numbers: list[float]) -> None:
+    found, expected = (t.tensor(numbers, dtype=t.float32).var() for t in (torch, pytorch))
+    assert np.array_equal(found.numpy(), expected.numpy(), equal_nan=True)
+
+
+def test_gradients_of_spreads() -> None:
+    x = torch.randn(50, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: x.var(0), x)
+    assert torch.autograd.gradgradcheck(lambda x: x.var(0), x)
