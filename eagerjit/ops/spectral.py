@@ -206,7 +206,7 @@ def pinv_gradient(g: Any, inverse: Any, A: Any) -> Any:
 
 pinv = MatrixOp(
     "linalg_pinv",
-    _pinv_array,
+    guarded("pinv", _pinv_array, FAILED),
     (lambda g, out, input, atol, rtol, hermitian: pinv_gradient(g, out, input), None, None, None),
     types=lambda input, *rest: (input.dtype, (*input.shape[:-2], input.shape[-1], input.shape[-2])),
     by_kernels=small.pseudoinverse(FAILED),
@@ -225,7 +225,7 @@ def _lstsq_array(A: np.ndarray, B: np.ndarray, rcond: float) -> np.ndarray:
 
 lstsq = MatrixOp(
     "linalg_lstsq",
-    _lstsq_array,
+    guarded("lstsq", _lstsq_array, FAILED),
     (
         lambda g, out, A, B, rcond: pinv_gradient(g @ B.mH, pinv.call(A, 0.0, rcond, False), A),
         lambda g, out, A, B, rcond: pinv.call(A, 0.0, rcond, False).mH @ g,
@@ -247,9 +247,9 @@ def _exponential_array(input: np.ndarray) -> np.ndarray:
     if input.size == 0:
         return input.copy()
     wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
-    norm = np.abs(wide).sum(-2).max()
-    halvings = max(0, int(np.ceil(np.log2(norm))) + 2) if np.isfinite(norm) and norm > 0 else 0
-    scaled = wide / 2.0**halvings
+    norm = np.abs(wide).sum(-2).max(-1)
+    halvings = np.ceil(np.log2(np.where(np.isfinite(norm), norm, 0.0).clip(min=0.25))).astype(int) + 2
+    scaled = wide * np.ldexp(1.0, -halvings)[..., None, None]
     square = np.matmul(scaled, scaled)
     powers = [np.eye(input.shape[-1]), scaled, square, np.matmul(square, scaled)]
     fourth = np.matmul(square, square)
@@ -257,8 +257,9 @@ def _exponential_array(input: np.ndarray) -> np.ndarray:
     for first in (8, 4, 0):
         out = out + sum(power / math.factorial(first + k) for k, power in enumerate(powers))
         out = np.matmul(fourth, out) if first else out
-    for _ in range(halvings):
-        out = np.matmul(out, out)
+    for squared in range(halvings.max()):
+        left = halvings > squared
+        out[left] = np.matmul(out[left], out[left])
     return out.astype(input.dtype)
 
 

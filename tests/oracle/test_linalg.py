@@ -456,3 +456,28 @@ def test_the_gradient_of_determinants_beside_one_of_no_number() -> None:
     found = slopes(eagerjit)
     np.testing.assert_allclose(found[0], slopes(torch)[0], rtol=1e-5)
     assert np.isnan(found[1]).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_exponentials_beside_large_ones_and_ones_of_no_number(dtype: str) -> None:
+    def exponentials(t: Any, call: Any) -> Any:
+        x = t.tensor(np.stack([draw((3, 3), "float64", -2, 2, 5)] * 5)).to(getattr(t, dtype))
+        scale = t.tensor([1.0, 1e30, math.nan, math.inf, -1.0]).reshape(5, 1, 1).to(x.dtype)
+        return call(x * scale)[[0, 4]].numpy()
+
+    expected = exponentials(torch, torch.linalg.matrix_exp)
+    call = eagerjit.linalg.matrix_exp
+    for found in (exponentials(eagerjit, call), exponentials(eagerjit, eagerjit.jit(call))):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pinv", "lstsq"])
+def test_no_number_is_an_error_of_the_library(name: str) -> None:
+    def decomposed(t: Any) -> Any:
+        x = t.tensor([[1.0, math.nan], [0.0, 1.0]])
+        return t.linalg.pinv(x) if name == "pinv" else t.linalg.lstsq(x, t.eye(2))
+
+    with pytest.raises(RuntimeError):
+        decomposed(torch)
+    with pytest.raises(eagerjit.linalg.LinAlgError, match=f"linalg.{name}"):
+        decomposed(eagerjit)
