@@ -82,8 +82,8 @@ def gaussian_nll_loss(
 
 # -- connectionist temporal classification ----------------------------------------------------------------------------
 
-_IMPOSSIBLE = -1e30
-"""The logarithm of 0: finite, so that its derivatives are."""
+_IMPOSSIBLE = -1e38
+"""The logarithm of 0: finite, so that its derivatives are, and below what scores of any model add up to."""
 
 
 def _ctc_step(alpha: Tensor, emitted: Tensor, skips: Tensor, goes_on: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ def ctc_loss(
     loss = -_likelihood(logs, extended, skips, lengths, counts)
     if logs.requires_grad:
         loss = loss + _nothing(logs, lengths)
-    loss = loss.where(loss < -_IMPOSSIBLE / 2, 0.0 if zero_infinity else math.inf)
+    loss = loss.where((loss >= -_IMPOSSIBLE / 2).logical_not(), 0.0 if zero_infinity else math.inf)
     if reduction == "mean":
         return (loss / counts.clamp(min=1).to(loss.dtype)).mean()
     if reduction == "sum":

@@ -234,3 +234,25 @@ def test_reductions_of_old_warn() -> None:
 def test_losses_share_a_base() -> None:
     assert issubclass(ej.nn.NLLLoss, ej.nn.modules.loss._WeightedLoss)
     assert issubclass(ej.nn.MSELoss, ej.nn.modules.loss._Loss)
+
+
+@pytest.mark.parametrize("zero_infinity", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 1e30])
+def test_ctc_of_large_scores_and_of_no_numbers(scale: float, zero_infinity: bool) -> None:
+    """Sequences with NaN, of scores that are far from logarithms of probabilities, and without an alignment."""
+
+    def outcome(t: Any) -> Any:
+        logs = t.tensor(draw((4, 3, 3), "float64", -2, 1, 3)).float() * scale
+        logs[0, 1, 0] = float("nan")
+        logs.requires_grad_()
+        loss = t.nn.functional.ctc_loss(
+            logs, t.tensor([[1, 2], [2, 1], [2, 2]]), t.tensor([4, 4, 2]), t.tensor([2, 2, 2]),
+            reduction="none", zero_infinity=zero_infinity,
+        )  # fmt: skip
+        (slope,) = t.autograd.grad(loss[[0, 2]].sum(), logs)
+        return loss.detach().numpy(), slope.numpy()[:, [0, 2] if zero_infinity else [0]]
+
+    (found, slope), (expected, slope_expected) = outcome(ej), outcome(torch)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    if scale == 1.0:
+        np.testing.assert_allclose(slope, slope_expected, rtol=1e-4, atol=1e-6)
