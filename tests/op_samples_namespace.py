@@ -58,6 +58,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         **{name: [make((draw("u", (2, 3), 0.1, 0.9), draw("v", (3,), 0.0, 1.0)))] for name in ("bernoulli", "below")},
         "bernoulli_p": [make((FRESH, ORDERED.double()))],
         "ctc_lengths": [make((FEW, 4))],
+        "quantile_fractions": [make((draw("u", (3,), 0.1, 0.9), "quantile"))],
         "fake_quantize": [make((matrix, torch.tensor(0.25), torch.tensor(-2), -8, 4))],
         "normal_deviation": [make((matrix,))],
         "sound_factors": [make((draw("s", (2, 3, 3)),))],

@@ -45,7 +45,14 @@ euclidean = Op(
 
 def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     """The p-norms of the differences of all pairs of rows."""
-    return reduce.norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    return _size(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _size(difference: Tensor, p: float) -> Tensor:
+    """The p-norms of rows; of order 0 how many elements are not 0, which NaN may be."""
+    if p == 0.0:
+        return difference.abs().ceil().clamp(max=1.0).sum(-1)
+    return reduce.norm(difference, p, -1)
 
 
 def _slopes(g: Any, out: Any, x1: Any, x2: Any, p: float) -> Any:
@@ -81,7 +88,7 @@ distances = Op(
 
 def _pair_distances(input: Tensor, rows: Tensor, columns: Tensor, p: float) -> Tensor:
     """The p-norms of the differences of rows and as many others."""
-    return reduce.norm(input.take_rows(rows) - input.take_rows(columns), p, -1)
+    return _size(input.take_rows(rows) - input.take_rows(columns), p)
 
 
 def _pair_rule(g: Any, out: Any, input: Any, rows: Any, columns: Any, p: float) -> Any:

@@ -11,6 +11,7 @@ from eagerjit.calling.public import public
 from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, indexing, routines, searches
 from eagerjit.ops import ordering, views
+from eagerjit.ops.conditions import required
 from eagerjit.ops.one_of_all import share
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pointwise import where as where_op
@@ -165,6 +166,13 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     return RETURNED["mode"](*((x.unsqueeze(d) for x in found) if keepdim and input.ndim else found))
 
 
+def _fractions(q: Tensor, name: str) -> Tensor:
+    message = f"{name}() q values must be in the range [0, 1]"
+    return required((q >= 0.0).logical_and(q <= 1.0), q, "RuntimeError", message)
+
+
+_fractions_op = Op("quantile_fractions", _fractions)
+
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -182,7 +190,7 @@ def _quantile(
             raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
         if q.dtype is not input.dtype:
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-        probabilities = q.reshape(-1)
+        probabilities = _fractions_op.call(q.reshape(-1), name)
     else:
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")

@@ -98,3 +98,12 @@ def test_counts_of_what_is_no_number_have_no_slope(name):
     found = ej.cdist(x, x + 1.0, p=0.0) if name == "cdist" else ej.nn.functional.pdist(x, p=0.0)
     found.sum().backward()
     assert x.grad.tolist() == [[0.0, 0.0]] * 3
+
+
+@pytest.mark.parametrize("name", ["cdist", "pdist"])
+def test_counts_of_differences_keep_what_is_no_number(name):
+    def distances(t):
+        x = t.tensor([[1.0, math.nan], [math.inf, 3.0], [2.0, 3.0]])
+        return t.cdist(x, x + 0.25, p=0.0) if name == "cdist" else t.nn.functional.pdist(x, p=0.0)
+
+    np.testing.assert_array_equal(distances(ej).numpy(), distances(torch).numpy())

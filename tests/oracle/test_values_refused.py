@@ -34,12 +34,16 @@ REFUSED = {
     "hardshrink of bools": lambda t, x: t.nn.functional.hardshrink(x > 0),
     "cholesky of NaN": lambda t, x: t.linalg.cholesky(t.diag(x) * float("nan")),
     "cholesky of NaN below the diagonal": lambda t, x: t.linalg.cholesky(t.eye(2) + t.tensor([[0, 0], [t.nan, 0]])),
+    "quantiles above 1": lambda t, x: t.quantile(x, x + 0.1, interpolation="lower"),
+    "quantiles below 0": lambda t, x: t.nanquantile(x, x - 0.3, interpolation="higher"),
+    "quantiles of no number": lambda t, x: t.nanquantile(x * float("nan"), x * float("nan")),
 }
 TAKEN = {
     "binary cross entropy": lambda t, x: t.nn.functional.binary_cross_entropy(x, x),
     "binary cross entropy at the ends": lambda t, x: t.nn.functional.binary_cross_entropy(x.round(), x),
     "bernoulli": lambda t, x: t.bernoulli(x.round()),
     "bernoulli_": lambda t, x: t.zeros(3).bernoulli_(x.round()),
+    "quantiles at the ends": lambda t, x: t.quantile(x, x.round()),
     "normal": lambda t, x: t.normal(x, t.zeros(3)),
     "variances": lambda t, x: t.nn.functional.gaussian_nll_loss(x, x, (x - 0.25) * float("nan")),
     "steps": lambda t, x: t.nn.functional.ctc_loss(
