@@ -215,7 +215,7 @@ ELEMENTARY["tanhshrink"] = Op("tanhshrink", _tanhshrink, numbers=("input",))
 @define
 def _prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; weight broadcasts."""
-    return input.where(input > 0.0, weight * input)
+    return weight.where((input > 0.0).logical_not(), 1.0) * input
 
 
 def _threshold(input: Tensor, threshold: float, value: float) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
@@ -100,17 +99,18 @@ def _smooth(d: Tensor, beta: float) -> Tensor:
     size = d.abs()
     if not beta:
         return size
-    return (0.5 * _finite(d).square() / beta).where(size < beta, size - 0.5 * beta)
+    far = size >= beta
+    return (size - 0.5 * beta).where(far, 0.5 * _near(d, far).square() / beta)
 
 
 def _huber(d: Tensor, delta: float) -> Tensor:
-    size = d.abs()
-    return (0.5 * _finite(d).square()).where(size < delta, delta * (size - 0.5 * delta))
+    far = d.abs() >= delta
+    return (delta * (d.abs() - 0.5 * delta)).where(far, 0.5 * _near(d, far).square())
 
 
-def _finite(d: Tensor) -> Tensor:
-    """0 in the place of infinite differences, whose squares have no slope."""
-    return d.where(d.abs() != math.inf, 0.0)
+def _near(d: Tensor, far: Tensor) -> Tensor:
+    """0 in the place of far differences, the slope of whose squares may be infinite."""
+    return d.where(far.logical_not(), 0.0)
 
 
 _mse = _difference_loss("mse_loss", lambda d, parameter: d * d)

@@ -179,7 +179,7 @@ def _of_distances(
 def _multi_margin(input: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float) -> Tensor:
     classes = creation.arange(input.shape[-1])
     own = target.unsqueeze(-1)
-    gap = (margin - input.gather(-1, own) + input).clamp(min=0.0)
+    gap = (margin - input.gather(-1, own) + input).relu()
     gap = gap if p == 1 else gap * gap
     gap = gap if weight is None else gap * as_dtype(weight.take_rows(own), gap.dtype)
     return gap.where(classes != own, 0.0).sum(-1) / input.shape[-1]
@@ -221,7 +221,7 @@ def _multilabel_margin(input: Tensor, target: Tensor) -> Tensor:
     listed = places < end
     safe = target.where(listed, 0)
     wanted = (safe.unsqueeze(-1) == places).logical_and(listed.unsqueeze(-1)).any(-2)
-    gaps = (1.0 - input.gather(-1, safe).unsqueeze(-1) + input.unsqueeze(-2)).clamp(min=0.0)
+    gaps = (1.0 - input.gather(-1, safe).unsqueeze(-1) + input.unsqueeze(-2)).relu()
     counted = listed.unsqueeze(-1).logical_and(wanted.logical_not().unsqueeze(-2))
     return gaps.where(counted, 0.0).sum((-2, -1)) / count
 

@@ -100,6 +100,23 @@ def test_first_gradients(name: str) -> None:
     same(first)
 
 
+FAR: dict[str, Call] = {
+    "huber_loss": lambda t, x: t.nn.functional.huber_loss(x, t.ones(6), reduction="none", delta=0.5),
+    "smooth_l1_loss": lambda t, x: t.nn.functional.smooth_l1_loss(x, t.ones(6), reduction="none", beta=0.5),
+    "prelu": lambda t, x: t.nn.functional.prelu(x[None], t.tensor([0.5, INF, INF, NAN, 0.25, INF])),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_gradients_far_from_the_other_branch(name: str) -> None:
+    def gradient(t: Any, jit: Any) -> Any:
+        x = t.tensor([NAN, 1.25, 3e38, 2.0, -3e38, INF], requires_grad=True)
+        jit(lambda x: FAR[name](t, x).sum())(x).backward()
+        return x.grad.tolist()
+
+    same(gradient)
+
+
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
 @pytest.mark.parametrize("number", [2, 0.5, -1.0])
 def test_logarithms_with_numbers(name: str, number: float) -> None:

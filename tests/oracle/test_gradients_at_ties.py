@@ -19,6 +19,10 @@ CALLS = {
     "logit outside": lambda t, x: t.logit(x),
     "entr": lambda t, x: t.special.entr(x),
     "infinity norm": lambda t, x: x.norm(float("inf")),
+    "multi margin": lambda t, x: t.nn.functional.multi_margin_loss(x[None], t.tensor([2]), margin=5.0),
+    "multilabel margin": lambda t, x: t.nn.functional.multilabel_margin_loss(
+        x, t.tensor([1, 2, -1, 0, 0, 0]), reduction="sum"
+    ),
 }
 
 
