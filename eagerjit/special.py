@@ -122,12 +122,12 @@ erfcx = ELEMENTARY["erfcx"].call
 
 @define
 def _log_ndtr(input: Tensor) -> Tensor:
-    """The logarithm of `ndtr`, exact where that vanishes."""
+    """The logarithm of `ndtr`, exact where that vanishes and where it is nearly 1."""
     scaled = input * math.sqrt(0.5)
     low = scaled < -1.0
     below = scaled.where(low, -1.0)
     tail = (0.5 * _erfcx(-below)).log() - below * below
-    return tail.where(low, (0.5 + 0.5 * scaled.where(low.logical_not(), 0.0).erf()).log())
+    return tail.where(low, (-0.5 * scaled.where(low.logical_not(), 0.0).erfc()).log1p())
 
 
 log_ndtr = ELEMENTARY["log_ndtr"].call

@@ -52,6 +52,13 @@ def test_tails() -> None:
     compare(lambda t, x: (t.special.log_ndtr(x), t.special.erfcx(x.abs())), values, tolerance=1e-7)
 
 
+def test_the_logarithm_of_what_is_nearly_all() -> None:
+    def logarithms(t: Any) -> Any:
+        return t.special.log_ndtr(t.tensor([-1.5, -1.4, 0.5, 3.0, 4.0, 5.5, 7.0, 12.0])).numpy()
+
+    np.testing.assert_allclose(logarithms(ej), logarithms(torch), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_quantiles_of_tails(dtype: str) -> None:
     areas = [0.0, 1e-35, 1e-20, 1e-16, 1e-10, 1e-7, 1e-5, 0.1353, 0.1354, 0.5, 0.99, 1.0, -0.1, 1.1]
