@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from eagerjit.ops import small_matrices as small
+from eagerjit.ops.checked import inv_ex
 from eagerjit.ops.factor import FAILED, MatrixOp, inv, real_of
 from eagerjit.ops.host import like
 from eagerjit.runtime import direct
@@ -28,12 +30,18 @@ def _slogdet_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(sign), np.asarray(logarithm)
 
 
+def _inverse_of_any(input: Tensor) -> Tensor:
+    """The inverse, and infinity where there is none: a singular matrix leaves the gradients of others as they are."""
+    found, info = inv_ex(input)
+    return found.where((info == 0).unsqueeze(-1).unsqueeze(-1), math.inf)
+
+
 def _slogdet_rule(g: Any, out: Any, input: Any) -> Any:
     """The sign of complex determinants turns with the imaginary part of the trace of the inverse times a change."""
     slope = g[1]
     if input.dtype.is_complex:
         slope = slope.to(input.dtype) - (g[0].conj() * out[0]).imag.to(input.dtype) * 1j
-    return slope.unsqueeze(-1).unsqueeze(-1) * inv.call(input).mH
+    return slope.unsqueeze(-1).unsqueeze(-1) * _inverse_of_any(input).mH
 
 
 slogdet = MatrixOp(

@@ -481,3 +481,17 @@ def test_no_number_is_an_error_of_the_library(name: str) -> None:
         decomposed(torch)
     with pytest.raises(eagerjit.linalg.LinAlgError, match=f"linalg.{name}"):
         decomposed(eagerjit)
+
+
+@pytest.mark.parametrize("name", ["slogdet", "logdet"])
+def test_the_gradient_of_logarithms_of_determinants_beside_that_of_a_singular_matrix(name: str) -> None:
+    def slopes(t: Any, jit: Any) -> Any:
+        x = t.tensor([[[4.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [2.0, 4.0]]], requires_grad=True)
+        call = jit(lambda x: t.linalg.slogdet(x)[1] if name == "slogdet" else t.logdet(x))
+        call(x).sum().backward()
+        return x.grad.numpy()
+
+    for jit in (lambda f: f, eagerjit.jit):
+        found = slopes(eagerjit, jit)
+        np.testing.assert_allclose(found[0], slopes(torch, lambda f: f)[0], rtol=1e-5)
+        assert not np.isfinite(found[1]).any()
