@@ -161,7 +161,7 @@ def rand(
     if dtype is not None and dtype.is_complex:
         return finish(_in_parts(_rand_op, sizes_of(size), generator, dtype), requires_grad)
     out = _rand_op.call(_state(generator), sizes_of(size), _floating("rand", dtype))
-    return out.requires_grad_() if requires_grad else out
+    return finish(out, requires_grad)
 
 
 @makes
@@ -176,7 +176,7 @@ def randn(
     if dtype is not None and dtype.is_complex:
         return finish(_in_parts(_randn_op, sizes_of(size), generator, dtype) * math.sqrt(0.5), requires_grad)
     out = _randn_op.call(_state(generator), sizes_of(size), _floating("randn", dtype))
-    return out.requires_grad_() if requires_grad else out
+    return finish(out, requires_grad)
 
 
 @makes
@@ -272,6 +272,7 @@ def normal(
         if isinstance(mean, Tensor) and isinstance(std, Tensor):
             shaped = mean + std
         drawn = randn(tuple(shaped.shape), generator=generator, dtype=shaped.dtype, device=shaped.device) * std + mean
+        drawn = drawn.to(mean.dtype) if isinstance(mean, Tensor) else drawn
     else:
         drawn = randn(size, generator=generator, **options) * std + mean
     return drawn if out is None else write_out("normal", drawn, out)

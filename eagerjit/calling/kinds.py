@@ -43,12 +43,13 @@ def _is_flag(value: Any) -> bool:
     return type(value) is bool
 
 
-def _is_integer(value: Any) -> bool:
-    if isinstance(value, Tensor):
-        return value.dtype.kind in ("int", "uint") and value.numel() == 1
+def is_integer(value: Any) -> bool:
+    """Whether PyTorch takes it for an int: a tensor or an array that has dimensions is none."""
     if type(value) is int:
         return whole(value) is value
-    return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+    if isinstance(value, Tensor):
+        return value.dtype.kind in ("int", "uint") and value.ndim == 0
+    return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_, np.ndarray))
 
 
 def _is_number(value: Any) -> bool:
@@ -74,7 +75,7 @@ _KINDS = {
     "Tensor": (_is_tensor, "Tensor"),
     "Tensor | None": (_is_tensor, "Tensor"),
     "bool": (_is_flag, "bool"),
-    "int": (_is_integer, "int"),
+    "int": (is_integer, "int"),
     "float": (_is_real, "float"),
     "float | None": (_is_real, "float"),
     "complex": (_is_number, "Number"),

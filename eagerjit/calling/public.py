@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from eagerjit.calling.kinds import is_integer
 from eagerjit.runtime import mode
 from eagerjit.tensors.outputs import taken_out
 from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
@@ -39,7 +40,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as users call it.
 
     It takes `out=`, and NumPy's names of arguments beside PyTorch's. Raises TypeError where what the annotations say
-    is a Tensor or a bool is something else.
+    is a Tensor, a bool or an int is something else.
     """
     names = parameter_names(function)
     kinds = typed(function, names)
@@ -65,32 +66,38 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 class Typed(NamedTuple):
-    """A parameter whose arguments are of certain types alone."""
+    """A parameter whose arguments are of certain types alone; integers are of many, which are asked."""
 
     position: int
     name: str
     types: tuple[type, ...]
+    asks: Callable[[Any], bool] | None = None
 
 
-_TYPES = {"Tensor": (Tensor,), "Tensor | None": (Tensor, type(None)), "bool": (bool,)}
+_TYPES: dict[str, tuple[Any, ...]] = {
+    "Tensor": ((Tensor,),),
+    "Tensor | None": ((Tensor, type(None)),),
+    "bool": ((bool,),),
+    "int": ((int,), is_integer),
+}
 
 
 def typed(function: Callable[..., Any], names: Sequence[str]) -> list[Typed]:
     """What a function's annotations say of its parameters, where that leaves no doubt."""
     found = [(i, name, _TYPES.get(function.__annotations__.get(name, ""))) for i, name in enumerate(names)]
-    return [Typed(i, name, types) for i, name, types in found if types]
+    return [Typed(i, name, *types) for i, name, types in found if types]
 
 
 def refuse_others(called: str, kinds: list[Typed], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise TypeError for an argument of another type."""
-    for position, name, types in kinds:
+    for position, name, types, asks in kinds:
         if position < len(args):
             argument = args[position]
         elif name in kwargs:
             argument = kwargs[name]
         else:
             continue
-        if not isinstance(argument, types):
+        if not (isinstance(argument, types) if asks is None else asks(argument)):
             place = f"argument '{name}' (position {position + 1})"
             raise TypeError(f"{called}(): {place} must be {types[0].__name__}, not {type(argument).__name__}")
 

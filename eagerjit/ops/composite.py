@@ -12,6 +12,7 @@ from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
 from eagerjit.runtime.planned import Plan
+from eagerjit.tensors.fitting import whole_or_traced
 from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks
 from eagerjit.tensors.placement import beside, device_of
 from eagerjit.tensors.tensor import Tensor
@@ -110,6 +111,7 @@ def _repeated(input: Tensor, repeats: Any, dim: int | None) -> Tensor:
                 )
             return index.index_select(input, d, beside(repeated_positions(repeats), input))
         repeats = measured(repeats, "the size of the result depends on values")
+    repeats = whole_or_traced(repeats)
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     return _interleave_op.call(input, (repeats,), d)

@@ -22,9 +22,9 @@ def diff(
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     parts = [x for x in (prepend, input, append) if x is not None]
+    out = index.cat.call(parts, dim) if len(parts) > 1 else input
     if n == 0:
         return input.clone()
-    out = index.cat.call(parts, dim) if len(parts) > 1 else input
     d = views.dimension(dim, out.ndim)
     for _ in range(n):
         size = out.shape[d]
@@ -39,6 +39,8 @@ def _strips(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int
     """The areas of the strips between neighbours, and along which dimension they lie."""
     if y.ndim == 0:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    if x is not None and dtypes.bool_ in (y.dtype, getattr(x, "dtype", None)):
+        raise RuntimeError("trapezoid: received a bool input for `x` or `y`, but bool is not supported")
     d = views.dimension(dim, y.ndim)
     size = y.shape[d]
     sums = views.slice_dim(y, d, 1 if size else 0, size) + views.slice_dim(y, d, 0, size - 1 if size else 0)

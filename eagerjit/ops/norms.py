@@ -25,6 +25,8 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
         )
     if isinstance(ord, str):
         raise TypeError("linalg_vector_norm(): argument 'ord' must be Number, not str")
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     x = x if dtype is None else x.to(dtype)
     x = x.abs() if x.dtype.is_complex else x
     dims = tuple(dim) if isinstance(dim, (list, tuple)) and dim else _one(dim)

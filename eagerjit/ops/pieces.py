@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.calling.kinds import is_integer
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import slice_view
 from eagerjit.runtime import views as calls
@@ -45,6 +46,8 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
                 f"{dim}), but got split_sizes={lengths}"
             )
     else:
+        if not is_integer(split_size):
+            raise TypeError(f"split(): argument 'split_size' must be int, not {type(split_size).__name__}")
         if split_size < 0 or (split_size == 0 and size != 0):
             raise RuntimeError(f"split expects split_size be positive, but got split_size={split_size}")
         lengths = _lengths(size, split_size)
@@ -65,6 +68,8 @@ def _several(parts: list[Tensor], function: Any) -> tuple[Tensor, ...]:
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` views of equal size along a dimension, the last one smaller. RuntimeError unless chunks > 0."""
+    if not is_integer(chunks):
+        raise TypeError(f"chunk(): argument 'chunks' must be int, not {type(chunks).__name__}")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if input.ndim == 0:

@@ -13,6 +13,7 @@ import numpy as np
 
 from eagerjit.calling.public import public
 from eagerjit.ops.host import LoweredOp, broadcast, called
+from eagerjit.ops.shaping import broadcast_shapes
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors import creation
@@ -82,7 +83,9 @@ def _polynomial(name: str, shifted: bool) -> Callable[..., Tensor]:
     full_name = f"shifted_{name}" if shifted else name
 
     def function(input: Any, n: Any) -> Tensor:
-        return _op.call(*_operands(full_name, input, n), FAMILIES[name][0], shifted)
+        operands = _operands(full_name, input, n)
+        broadcast_shapes(*(x.shape for x in operands))
+        return _op.call(*operands, FAMILIES[name][0], shifted)
 
     function.__name__ = function.__qualname__ = full_name
     of = "2 input - 1" if shifted else "input"

@@ -333,8 +333,13 @@ def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtyp
     norms.
     """
     if dtype is None and type(p) in (int, float) and math.isfinite(p) and input.dtype.is_floating_point:
-        return _norm_op.call, (input, int(p) if float(p).is_integer() else p, dim, keepdim)
+        return _norm_op.call, (input, int(p) if _is_exact(p) else p, dim, keepdim)
     return _any_norm, (input, p, dim, keepdim, dtype)
+
+
+def _is_exact(p: float) -> bool:
+    """Whether an order is an integer that is written as one: larger ones need not fit into 64 bits."""
+    return abs(p) < 2**53 and float(p).is_integer()
 
 
 def _any_norm(input: Tensor, p: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:

@@ -86,6 +86,12 @@ def histogramdd(
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"histogramdd" not implemented for {input.dtype}')
+    if weight is not None and tuple(weight.shape) != tuple(input.shape[:-1]):
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+            f"excluding its innermost dimension, but got input with shape {list(input.shape)} and weight with shape "
+            f"{list(weight.shape)}"
+        )
     points = input.reshape(-1, input.shape[-1])
     dimensions = int(points.shape[1])
     wanted = [bins] * dimensions if isinstance(bins, int) else list(bins)

@@ -24,9 +24,13 @@ def _var(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = Fa
     count = extent(x, dim)
     centered = x - reduce(reductions.sum_, x, dim, True) / count
     total = _about_mean(centered, count, dim, keepdim)
-    divisor = count - correction
-    divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
-    return as_dtype(total / divisor, input.dtype)
+    return as_dtype(total / _degrees(count, correction), input.dtype)
+
+
+def _degrees(count: Any, correction: Any) -> Any:
+    """What squares are divided by. A count that is a symbol is 2 or more: Bessel's correction asks nothing of it."""
+    left = count - correction
+    return left if (isinstance(left, SymbolicInt) and correction <= 1) or left > 0 else 0
 
 
 def _about_mean(centered: Tensor, count: Any, dim: Any, keepdim: bool) -> Tensor:
@@ -51,8 +55,7 @@ def _std(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = Fa
 def _std_rule(g: Any, out: Any, input: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     """Zero where the deviation is."""
     g, out = kept(g, input, dim, keepdim), kept(out, input, dim, keepdim)
-    divisor = extent(input, dim) - correction
-    divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
+    divisor = _degrees(extent(input, dim), correction)
     return (g / out.where(out != 0.0, 1.0)).where(out != 0.0, 0.0) * (input - input.mean(dim, True)) / divisor
 
 

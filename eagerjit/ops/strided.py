@@ -31,7 +31,8 @@ def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...
     """Another view of an array's memory; `strides` and `first` in bytes. NumPy keeps what owns the memory alive."""
     if isinstance(array, DeviceArray):
         return array.laid_out(array.ctypes.data + first, shape, array.dtype, strides)
-    if array.flags.c_contiguous and first >= 0 and array.size and array.dtype.kind != "V":
+    reach = first + sum([s * (n - 1) for n, s in zip(shape, strides, strict=True)])
+    if array.flags.c_contiguous and 0 <= first and reach < array.nbytes and array.dtype.kind != "V":
         return np.ndarray(shape, array.dtype, array, first, strides)
     flat = np.lib.stride_tricks.as_strided(array, shape, strides, writeable=array.flags.writeable)
     if first == 0 or flat.size == 0:
@@ -62,7 +63,7 @@ def _diagonal_places(first: Any, count: Any, columns: Any, flat: Tensor) -> Tens
 
 
 def _diagonal_array(array: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
-    found = array.diagonal(offset, dim1, dim2)
+    found = array.diagonal(min(max(offset, -array.shape[dim1]), array.shape[dim2]), dim1, dim2)
     found.flags.writeable = array.flags.writeable
     return found
 

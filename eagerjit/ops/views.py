@@ -6,6 +6,7 @@ import math
 import operator
 from typing import Any
 
+from eagerjit.calling.kinds import is_integer
 from eagerjit.calling.public import sizes_by_name
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
@@ -34,9 +35,9 @@ from eagerjit.tensors.tensor import Tensor
 
 
 def dimension(dim: Any, rank: int) -> int:
-    """A dimension counted from the front. Raises IndexError as PyTorch does, TypeError for bools."""
-    if dim is True or dim is False:
-        raise TypeError("argument 'dim' must be int, not bool")
+    """A dimension counted from the front. Raises IndexError as PyTorch does, TypeError for what is no int."""
+    if type(dim) is not int and not is_integer(dim):
+        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
     dim = operator.index(dim)
     limit = max(rank, 1)
     if not -limit <= dim < limit:
@@ -312,6 +313,8 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     d = dimension(dim, input.ndim)
     size = input.shape[d]
     start = start.item() if isinstance(start, Tensor) else start
+    if isinstance(start, bool):
+        raise TypeError("narrow(): argument 'start' must be int, not bool")
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if start < -size or start > size:
@@ -323,11 +326,16 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
-    """One index along a dimension, which goes away: a view. Raises IndexError for an index out of range."""
+    """One index along a dimension, which goes away: a view.
+
+    Raises IndexError for an index out of range, TypeError for a bool.
+    """
     if input.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = dimension(dim, input.ndim)
     size = input.shape[d]
+    if isinstance(index, bool):
+        raise TypeError("select(): argument 'index' must be int, not bool")
     if index < -size or index >= size:
         whole(index)
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")

@@ -59,7 +59,7 @@ def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_g
     """Uninitialised memory in this shape; inside a jitted function zeros. Arguments are those of `zeros`."""
     shape, dtype = sizes_of(size), dtype or Defaults.dtype
     if state.tracer is not None:
-        return filled(shape, 0, dtype)
+        return finish(filled(shape, 0, dtype), requires_grad)
     made = new_tensor(fresh(shape, dtype.numpy)) if state.device is None else device_filled(shape, None, dtype)
     return finish(made, requires_grad)
 
@@ -131,7 +131,7 @@ def zeros(
     Raises RuntimeError for negative sizes.
     """
     made = filled(sizes_of(size), 0, dtype or Defaults.dtype)
-    return made.requires_grad_() if requires_grad else made
+    return finish(made, requires_grad)
 
 
 @makes
@@ -140,7 +140,7 @@ def ones(
 ) -> Tensor:
     """Ones in this shape; see `zeros`."""
     made = filled(sizes_of(size), 1, dtype or Defaults.dtype)
-    return made.requires_grad_() if requires_grad else made
+    return finish(made, requires_grad)
 
 
 @makes
@@ -213,7 +213,7 @@ def arange(
                 made = long_arange.call(start, step, length, dtypes.int64)
             else:
                 made = new_tensor(np.arange(start, end, step))
-            return made.requires_grad_() if requires_grad else made
+            return finish(made, requires_grad)
     if wrong := [x for x in (start, end, step) if not isinstance(x, _BOUNDS)]:
         raise TypeError(f"arange(): arguments must be Numbers, not {type(wrong[0]).__name__}")
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
@@ -238,7 +238,7 @@ def arange(
     if not whole and not dtype.is_floating_point:
         start, step = int(start), int(step)  # PyTorch counts in steps of what they are as integers
     if state.tracer is not None:
-        return _arange.run((start, step, length, dtype))
+        return finish(_arange.run((start, step, length, dtype)), requires_grad)
     if length >= _MANY and dtype in dtypes.ALL:
         return finish(long_arange.call(start, step, length, dtype), requires_grad)
     if whole and not dtype.is_floating_point:
@@ -348,7 +348,7 @@ def eye(
     if n < 0 or columns < 0:
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {columns}")
     if state.tracer is not None:
-        return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
+        return finish((arange(n).unsqueeze(1) == arange(columns)).to(dtype), requires_grad)
     rows, columns = whole(n), whole(columns)
     if state.device is not None:
         return finish(new_tensor(np.eye(rows, columns, dtype=dtype.numpy)), requires_grad)

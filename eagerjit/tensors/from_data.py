@@ -25,8 +25,12 @@ from eagerjit.watching.observation import TraceBreak, user_line
 
 
 def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
-    """A new leaf with `requires_grad` as asked."""
-    return tensor.requires_grad_() if requires_grad else tensor
+    """A new leaf with `requires_grad` as asked. Raises TypeError for what is no bool."""
+    if requires_grad is False:
+        return tensor
+    if requires_grad is not True:
+        raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+    return tensor.requires_grad_()
 
 
 def tensor(

@@ -139,6 +139,33 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "a tensor as a flag": lambda t, x: x.argmax(0, keepdim=x > 1),
     "elements of 8 bits as a flag": lambda t, x: x.argmax(0, keepdim=x.to(t.float8_e4m3fn)),
     "elements of 8 bits as a dtype": lambda t, x: t.softmax(x, 0, dtype=x.to(t.float8_e4m3fn)),
+    **{
+        f"no integer for {name}": call
+        for name, call in {
+            "select": lambda t, x: x.select(0, True),
+            "narrow": lambda t, x: x.narrow(0, True, 1),
+            "chunk": lambda t, x: x.chunk(True),
+            "split": lambda t, x: x.split(True),
+            "matrix_power": lambda t, x: t.linalg.matrix_power(t.eye(3), np.float32(2)),
+            "mvlgamma": lambda t, x: t.mvlgamma(x + 5, True),
+            "bincount": lambda t, x: t.bincount(x.long(), minlength=2.5),
+            "cov": lambda t, x: t.cov(x, correction=1.5),
+            "fft": lambda t, x: t.fft.fft(x, dim=[]),
+            "softmax": lambda t, x: x.softmax(t.tensor([0])),
+            "unbind": lambda t, x: x.unbind(t.tensor([0])),
+            "kthvalue": lambda t, x: x.kthvalue(1, t.tensor([0])),
+            "transpose": lambda t, x: x[None].transpose(0, np.array(1)),
+        }.items()
+    },
+    **{
+        f"no flag of {name}": lambda t, x, name=name: getattr(t, name)(2, requires_grad=1)
+        for name in "zeros ones empty rand randn eye".split()
+    },
+    "a norm of complex order": lambda t, x: t.linalg.vector_norm(x, 1j),
+    "shapes of polynomials": lambda t, x: t.special.chebyshev_polynomial_t(x, t.ones(2)),
+    "an integral of bools": lambda t, x: t.trapezoid(x > 1, x),
+    "no differences of what does not fit": lambda t, x: t.diff(x[None], 0, prepend=t.ones(2, 1)),
+    "weights of a histogram": lambda t, x: t.histogramdd(x[:, None], 2, weight=t.ones(3, 1)),
     "a flag as an offset": lambda t, x: t.triu(x[None], np.bool_(True)),
     **{
         f"beyond 64 bits: {name}": call
@@ -190,6 +217,18 @@ FOUND: dict[str, Callable[[Any], Any]] = {
     "dropout of a vector, not in training": lambda t: t.nn.functional.feature_alpha_dropout(t.arange(3.0), 0.5, False),
     "normalised elsewhere": lambda t: t.nn.functional.normalize(t.ones(2, 3), out=t.empty(0, dtype=t.float64)),
     "a part replaced elsewhere": lambda t: t.slice_scatter(t.zeros(3), t.ones(2), 0, 0, 2, out=t.empty(0)),
+    "variance of fewer than are subtracted": lambda t: t.var(t.arange(5.0), correction=7),
+    "deviation of fewer than are subtracted": lambda t: t.std(t.arange(12.0).reshape(3, 4), 0, correction=7),
+    "variance of constants": lambda t: t.var_mean(t.ones(5, 6), 1, correction=8)[0],
+    "NumPy's number of repeats": lambda t: t.tensor([3, 4]).repeat_interleave(np.int64(2)),
+    "a view resized": lambda t: t.arange(25)[3].resize_(2, 2),
+    "part of a view resized": lambda t: t.arange(25)[3:9:2].resize_as_(t.zeros(2, 5)),
+    "a diagonal far away": lambda t: t.ones(3, 3).diagonal(2**40),
+    "a diagonal below": lambda t: t.ones(3, 3).diagonal(-(2**63)),
+    "a norm of a huge order": lambda t: t.linalg.vector_norm(t.ones(2), 1e300),
+    "the norm of a huge order": lambda t: (t.ones(2) + 1).norm(1e30),
+    "a mean of halves": lambda t: t.normal(t.zeros(3).half(), t.zeros(3)),
+    "a deviation of halves": lambda t: t.normal(t.tensor(1.5), t.zeros(3).half()),
     "middle of a range": lambda t: t.arange(6).narrow(0, 6, 0),
 }
 
@@ -201,3 +240,18 @@ def test_values_as_in_pytorch(name: str, jit: Callable[..., Any]) -> None:
     assert tuple(found.shape) == tuple(expected.shape)
     assert str(found.dtype).rpartition(".")[2] == str(expected.dtype).rpartition(".")[2]
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
+
+
+MADE: dict[str, Callable[[Any], Any]] = {
+    "arange": lambda t: t.arange(3.0, requires_grad=True),
+    "eye": lambda t: t.eye(2, requires_grad=True),
+    "empty": lambda t: t.empty(2, requires_grad=True),
+    "linspace": lambda t: t.linspace(0, 1, 3, requires_grad=True),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_made_in_compiled_calls_to_require_gradients(name: str) -> None:
+    jitted = ej.jit(lambda: MADE[name](ej))
+    for _ in range(2):
+        assert jitted().requires_grad and jitted().is_leaf == MADE[name](torch).is_leaf
