@@ -18,9 +18,9 @@ def constant(value: Any) -> tuple[type, Any]:
 
 
 def settled(argument: Any) -> Any:
-    """An argument that nobody changes later: a plain tuple for a list or tuple, a Python number for one of NumPy's."""
+    """An argument that nobody changes later: a plain tuple for a list or tuple, Python's numbers for NumPy's."""
     if isinstance(argument, (list, tuple)):
-        return tuple(argument)
+        return tuple([x.item() if isinstance(x, np.generic) else x for x in argument])
     return argument.item() if isinstance(argument, np.generic) else argument
 
 

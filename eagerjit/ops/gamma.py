@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.kinds import is_integer
 from eagerjit.calling.public import public, written
 from eagerjit.ops.activation import only_floats
 from eagerjit.ops.elementary import ELEMENTARY, horner
@@ -150,9 +151,11 @@ def _cotangents(n: int, x: Tensor) -> Any:
 
 
 def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
-    """The n-th derivative of digamma; as a method polygamma(n)."""
-    if isinstance(n, Tensor):
+    """The n-th derivative of digamma; as a method polygamma(n). Raises TypeError where n is no integer."""
+    if isinstance(n, Tensor) and is_integer(input):
         n, input = input, n
+    if not is_integer(n):
+        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     options = {} if out is None else {"out": out}

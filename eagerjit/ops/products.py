@@ -65,7 +65,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     if dtype is dtypes.bool_:
         product = product if alpha else product & False
         return product.logical_or(input) if beta else product
-    return linear.weighted_sum(input, product, beta, alpha)
+    return linear.weighted_sum(input, product, beta, alpha).to(dtype)
 
 
 @_with_factors

@@ -8,12 +8,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.calling.kinds import is_integer
 from eagerjit.calling.public import named_once, public, sizes_by_name
 from eagerjit.ops import index, pieces, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
-from eagerjit.tensors.fitting import whole
+from eagerjit.tensors.fitting import whole, whole_or_traced
 from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.tensor import Shape, Tensor
 
@@ -41,7 +42,8 @@ def tensor_split(
     d = views.dimension(dim, input.ndim)
     size = input.shape[d]
     where = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
-    if isinstance(where, (int, SymbolicInt)):
+    if is_integer(where):
+        where = whole_or_traced(where)
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
         base, more = size // where, size % where
@@ -65,7 +67,7 @@ def _splitter(name: str, least: int, axis: int, doc: str) -> Callable[..., Any]:
                 f"with {input.ndim} dimensions!"
             )
         d = 0 if input.ndim == 1 else axis
-        if isinstance(indices_or_sections, int):
+        if is_integer(indices_or_sections):
             size = input.shape[d]
             if indices_or_sections <= 0 or size % indices_or_sections:
                 raise RuntimeError(
