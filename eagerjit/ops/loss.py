@@ -11,7 +11,7 @@ from eagerjit.ops.conditions import required
 from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.runtime import mode
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.mistakes import planned
@@ -70,11 +70,13 @@ def joint_dtype(*tensors: Tensor | None) -> DType:
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _difference_loss(name: str, measure: Any, of_weights: bool = True, promotes: bool = True) -> Op:
+def _difference_loss(
+    name: str, measure: Any, of_weights: bool = True, promotes: bool = True, of_flags: bool = True
+) -> Op:
     """The reduced measure of the differences; `parameter` is what the measure takes besides.
 
     `of_weights`: the mean of weighted differences is that over the weights, not over the elements. `promotes`: the
-    result has the dtype of both tensors together, not that of the input.
+    result has the dtype of both tensors together, not that of the input. `of_flags`: bools beside floats are numbers.
     """
 
     def body(
@@ -82,6 +84,8 @@ def _difference_loss(name: str, measure: Any, of_weights: bool = True, promotes:
     ) -> Tensor:
         dtype = result_type(input, target) if promotes else input.dtype
         x, t, w = widened(input, target, weight)
+        if of_flags:
+            x, t = _number(x, t), _number(t, x)
         loss = measure(x - t, parameter)
         dtype = loss.dtype if dtype.is_complex else dtype
         if w is None:
@@ -93,6 +97,11 @@ def _difference_loss(name: str, measure: Any, of_weights: bool = True, promotes:
         return as_dtype(reduced(loss, reduction), dtype)
 
     return Op(name, body)
+
+
+def _number(flag: Tensor, beside: Tensor) -> Tensor:
+    """A bool as a number, beside one."""
+    return as_dtype(flag, beside.dtype) if flag.dtype is dtypes.bool_ and beside.dtype.is_differentiable else flag
 
 
 def _smooth(d: Tensor, beta: float) -> Tensor:
@@ -114,7 +123,7 @@ def _near(d: Tensor, far: Tensor) -> Tensor:
 
 
 _mse = _difference_loss("mse_loss", lambda d, parameter: d * d)
-_l1 = _difference_loss("l1_loss", lambda d, parameter: d.abs())
+_l1 = _difference_loss("l1_loss", lambda d, parameter: d.abs(), of_flags=False)
 _smooth_l1 = _difference_loss("smooth_l1_loss", _smooth)
 _huber_loss = _difference_loss("huber_loss", _huber, of_weights=False, promotes=False)
 

@@ -34,7 +34,12 @@ def index_reduce(
     d = views.dimension(dim, input.ndim)
     places = _vector("index_reduce_", index, source, d)
     places = arange(input.shape[d] if input.ndim else 1).take_rows(places, False)  # an IndexError, unlike a scatter's
-    shape = tuple(source.shape)
+    shape, own = tuple(source.shape), tuple(input.shape)
+    if (*shape[:d], *shape[d + 1 :]) != (*own[:d], *own[d + 1 :]):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(own)} source.shape = {list(shape)}"
+        )
     spread = places.reshape([-1 if i == d else 1 for i in range(max(len(shape), 1))]).expand(shape or (1,))
     return scatter_reduce(input, d, spread, source, reduce, include_self=include_self)
 

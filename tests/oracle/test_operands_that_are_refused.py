@@ -163,6 +163,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
         f"no flag of {name}": lambda t, x, name=name: getattr(t, name)(2, requires_grad=1)
         for name in "zeros ones empty rand randn eye".split()
     },
+    "rows that do not fit": lambda t, x: t.zeros(2, 3).index_reduce(0, t.arange(2), t.ones(2, 1), "mean"),
+    "the absolute loss of flags": lambda t, x: t.nn.functional.l1_loss(x, x > 1),
     "a norm of complex order": lambda t, x: t.linalg.vector_norm(x, 1j),
     "shapes of polynomials": lambda t, x: t.special.chebyshev_polynomial_t(x, t.ones(2)),
     "an integral of bools": lambda t, x: t.trapezoid(x > 1, x),
@@ -229,6 +231,11 @@ FOUND: dict[str, Callable[[Any], Any]] = {
     "an outer product alone, of another dtype": lambda t: t.addr(t.ones(1, 1).double(), t.ones(1), t.ones(1), beta=0),
     "a tensor as an order": lambda t: t.polygamma(t.tensor(4), t.ones(2, 2)),
     "a tensor as an order of a flag": lambda t: t.polygamma(t.tensor(4), t.tensor(True)),
+    **{
+        f"{name} of flags": lambda t, name=name: getattr(t.nn.functional, name)(t.arange(3.0), t.arange(3.0) > 1)
+        for name in "mse_loss smooth_l1_loss huber_loss".split()
+    },
+    "mse_loss of halves and flags": lambda t: t.nn.functional.mse_loss(t.arange(3) > 1, t.arange(3.0).half()),
     "a view resized": lambda t: t.arange(25)[3].resize_(2, 2),
     "a view of another dtype resized": lambda t: t.arange(8.0).view(t.int32)[3].resize_(2, 2),
     "part of a view resized": lambda t: t.arange(25)[3:9:2].resize_as_(t.zeros(2, 5)),
