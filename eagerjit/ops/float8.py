@@ -5,8 +5,6 @@ Kernels know no such numbers: they read their bits as integers, multiply and add
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.calling.public import public
 from eagerjit.compiler.ops import bits
@@ -15,11 +13,13 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reinterpreted import view_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.records import record
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
-class Format(NamedTuple):
+@record(frozen=True)
+class Format:
     """How 7 of a number's 8 bits are its magnitude.
 
     fraction   bits of the fraction
