@@ -11,3 +11,15 @@ def is_batchedtensor(tensor: Any) -> bool:
 
 
 is_legacy_batchedtensor = is_gradtrackingtensor = is_functorch_wrapped_tensor = is_batchedtensor
+
+
+def _add_batch_dim(tensor: Any, dim: int, level: int) -> Any:
+    raise NotImplementedError("x")
+
+
+def _remove_batch_dim(tensor: Any, level: int, size: int, dim: int) -> Any:
+    raise NotImplementedError("x")
+
+
+def get_unwrapped(tensor: Any) -> Any:
+    return tensor

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from inspect import isgeneratorfunction
 from typing import Any
 
 from eagerjit.runtime import mode
+from eagerjit.utils._contextlib import _DecoratorContextManager, resumed_inside
 
 
 def is_grad_enabled() -> bool:
@@ -19,7 +21,7 @@ def is_inference_mode_enabled() -> bool:
     return mode.inference()
 
 
-class _GradMode:
+class _GradMode(_DecoratorContextManager):
     """A context manager and decorator that sets grad mode; every entry remembers the mode before it."""
 
     def __init__(self, enabled: bool):
@@ -34,6 +36,8 @@ class _GradMode:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         enabled = self.enabled
+        if isgeneratorfunction(function):
+            return resumed_inside(self.clone, function)
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -78,7 +82,7 @@ class enable_grad(_GradMode):
         """All is done in `__new__`."""
 
 
-class inference_mode:
+class inference_mode(_DecoratorContextManager):
     """A context or decorator in which no gradients are recorded, not even in `enable_grad`; `inference_mode(False)`
     records them."""
 
@@ -95,13 +99,8 @@ class inference_mode:
     def __exit__(self, *exc: object) -> None:
         mode.set_inference(*self._before.pop())
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with inference_mode(self.enabled):
-                return function(*args, **kwargs)
-
-        return wrapped
+    def clone(self) -> inference_mode:
+        return inference_mode(self.enabled)
 
 
 class set_grad_enabled(_GradMode):
@@ -117,6 +116,9 @@ class set_grad_enabled(_GradMode):
     def __enter__(self) -> None:
         self._before.append(self._outer)
         mode.ask_grad_mode(self.enabled)
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self.enabled)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         mode.ask_grad_mode(self._outer)

@@ -91,7 +91,7 @@ def with_owner(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ..
 def switches_mode(function: Any) -> bool:
     """Whether a function was decorated with `no_grad()` and the like: what it wraps is watched itself."""
     return isinstance(function, FunctionType) and hasattr(function, "__wrapped__") and (
-        function.__globals__["__name__"] == "eagerjit.autograd.modes"
+        function.__globals__["__name__"] in ("eagerjit.autograd.modes", "eagerjit.utils._contextlib")
     )
 
 

@@ -194,3 +194,27 @@ def contexts_made_otherwise(jit):
         for _ in range(2):
             x = torch.ones(2, 2, requires_grad=True)
             yield f(x), g(x), g(x)[1].is_inference()
+
+
+@case
+def generators_inside_of_modes(jit):
+    w = torch.ones(3, requires_grad=True)
+
+    @torch.no_grad()
+    def multiples(x):
+        for i in range(3):
+            if (yield x * w * i):
+                yield x * w
+
+    @jit
+    def f(x):
+        found = [*multiples(x)]
+        one = multiples(x)
+        next(one)
+        found += [x * w, one.send(True), w * w]
+        one.close()
+        return found, torch.is_grad_enabled()
+
+    for n in (1.0, 2.0, 3.0):
+        found, enabled = f(torch.arange(3.0) * n)
+        yield found, [y.requires_grad for y in found], enabled
