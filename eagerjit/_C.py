@@ -8,8 +8,10 @@ from typing import Any
 from eagerjit import _functorch as _functorch
 from eagerjit import _nn as _nn
 from eagerjit.backends import cudnn
+from eagerjit.ops.storages import StorageBase as StorageBase
 from eagerjit.runtime import mode
 from eagerjit.script import types as script_types
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, plain_function
 
 _TensorMeta = type(Tensor)
@@ -39,7 +41,6 @@ _log_api_usage_metadata = _log_api_usage_once
 def _are_functorch_transforms_active() -> bool:
     """Whether a function transform runs in this thread."""
     from eagerjit.func.inner import InnerTracer
-    from eagerjit.state import state
 
     return isinstance(state.tracer, InnerTracer)
 
@@ -63,9 +64,19 @@ def _get_tracing_state() -> None:
     """None: `torch.jit.trace` gives functions back as they are."""
 
 
+def _is_alias_of(data: Tensor, other: Tensor) -> bool:
+    """Whether two tensors see the same memory, each some of it."""
+    return bool(data.untyped_storage()._cdata == other.untyped_storage()._cdata)
+
+
 def _is_torch_function_enabled() -> bool:
     """Whether classes with `__torch_function__` are asked in this thread."""
     return not mode.plain()
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a `TorchFunctionMode` is asked for every call of this thread."""
+    return bool(state.function_modes) and not mode.plain()
 
 
 class DisableTorchFunctionSubclass:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.func.holders import _add_batch_dim as _add_batch_dim
+from eagerjit.func.holders import _remove_batch_dim as _remove_batch_dim
+
 
 def is_batchedtensor(tensor: Any) -> bool:
     """False: transforms record functions, and no tensor stands for a batch."""
@@ -13,13 +16,6 @@ def is_batchedtensor(tensor: Any) -> bool:
 is_legacy_batchedtensor = is_gradtrackingtensor = is_functorch_wrapped_tensor = is_batchedtensor
 
 
-def _add_batch_dim(tensor: Any, dim: int, level: int) -> Any:
-    raise NotImplementedError("x")
-
-
-def _remove_batch_dim(tensor: Any, level: int, size: int, dim: int) -> Any:
-    raise NotImplementedError("x")
-
-
 def get_unwrapped(tensor: Any) -> Any:
+    """The tensor itself: none wraps another one."""
     return tensor

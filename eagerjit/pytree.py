@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType, MemberDescriptorType
 from typing import Any, NamedTuple
 
@@ -28,12 +28,14 @@ class Ways(NamedTuple):
     closed      the same and dataclasses, where it has turned out that instances have to be leaves
     lists       structures of lists by their ids: LEAF or ONLY_ADDED_TO
     added_to    where such lists lie in each call
+    registered  registered(class) says how instances are taken apart by what programs have registered, or None
     """
 
     opened: frozenset[type] = frozenset()
     closed: frozenset[type] = frozenset()
     lists: Mapping[int, Structure] = MappingProxyType({})
     added_to: frozenset[tuple[Any, ...]] = frozenset()
+    registered: Callable[[type], Any] | None = None
 
 
 NO_WAYS = Ways()
@@ -85,6 +87,20 @@ class Derived(NamedTuple):
     names: tuple[str, ...]
 
 
+class Registered:
+    """How an object of a registered class is made again of its parts."""
+
+    __slots__ = ("context", "node")
+
+    def __init__(self, node: Any, context: Any):
+        self.node, self.context = node, context
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Registered and self.node is other.node and bool(self.context == other.context)
+
+    __hash__ = object.__hash__
+
+
 class Attribute(str):
     """The name of an attribute, as a step to what lies in an object that has items too."""
 
@@ -121,6 +137,9 @@ def flatten(value: Any, leaves: list[Any], ways: Ways = NO_WAYS) -> Structure:
     if is_named or kind is OrderedDict or kind in ways.opened:
         keys, held = _taken_apart(value)
         return (kind, keys, tuple([flatten(v, leaves, ways) for v in held]))
+    if ways.registered is not None and (node := ways.registered(kind)) is not None:
+        held, context = node.flatten_fn(value)
+        return (kind, Registered(node, context), tuple([flatten(v, leaves, ways) for v in held]))
     if kind not in ways.closed and dataclasses.is_dataclass(kind) and is_its_fields(value):
         names = tuple(f.name for f in dataclasses.fields(value))
         return (kind, names, tuple([flatten(getattr(value, n), leaves, ways) for n in names]))
@@ -194,6 +213,8 @@ def _rebuild(structure: Structure, values: Any) -> Any:
     parts = [_rebuild(c, values) for c in children]
     if kind in SEQUENCES:
         return kind(parts)
+    if type(keys) is Registered:
+        return keys.node.unflatten_fn(parts, keys.context)
     if kind is slice:
         return slice(*parts)
     if (kind is dict or kind is OrderedDict) and type(keys) is not Derived:

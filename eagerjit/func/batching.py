@@ -8,6 +8,8 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.func.examples import Examples, refusal, spread
+from eagerjit.func.holders import example_of, for_all, is_holder, placed, tensors_of
+from eagerjit.func.nesting import flatten_for_vmap
 from eagerjit.func.repeated import transformed
 from eagerjit.recording.numbers import TracedFloat
 from eagerjit.runtime import mode
@@ -53,9 +55,9 @@ def plain_vmap(
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves: list[Any] = []
-        structure = pytree.flatten((args, kwargs), leaves)
+        structure = flatten_for_vmap((args, kwargs), leaves)
         dims = _input_dims(in_dims, args, kwargs, leaves)
-        moved = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
+        moved = [x if d is None or is_holder(x) else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
         size = _batch_size(moved, dims)
         call = partial(_mapped, func, structure, dims, out_dims, randomness)
         if chunk_size is None or size <= chunk_size:
@@ -82,7 +84,7 @@ def _input_dims(in_dims: Dims, args: tuple[Any, ...], kwargs: dict[str, Any], le
         if d is None:
             out.append(None)
             continue
-        if not isinstance(x, Tensor):
+        if not (isinstance(x, Tensor) or is_holder(x)):
             raise ValueError(
                 f"vmap(f, in_dims={in_dims}, ...)(<inputs>): Got in_dim={d} for an input but the input is of type "
                 f"{type(x)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
@@ -97,7 +99,7 @@ def _input_dims(in_dims: Dims, args: tuple[Any, ...], kwargs: dict[str, Any], le
 
 
 def _batch_size(moved: list[Any], dims: list[Any]) -> Any:
-    found = [x.shape[0] for x, d in zip(moved, dims, strict=True) if d is not None]
+    found = [x.shape[d if is_holder(x) else 0] for x, d in zip(moved, dims, strict=True) if d is not None]
     if not found:
         raise ValueError("vmap: at least one Tensor input must be mapped over: in_dims are all None")
     for size in found[1:]:
@@ -119,44 +121,56 @@ def _mapped(
     size: Any,
 ) -> Any:
     """Record the function on one example, batch the recording and run it."""
-    examples = Examples(f"vmap_{getattr(func, '__name__', 'function')}", size, randomness)
+    name = getattr(func, "__name__", "function")
+    examples = Examples(f"vmap_{name}", size, randomness)
     with examples:
-        arguments = [x if d is None else examples.argument(x) for x, d in zip(moved, dims, strict=True)]
-        args, kwargs = pytree.unflatten(structure, arguments)
+        args, kwargs = pytree.unflatten(structure, _arguments(examples, moved, dims))
         try:
             result = func(*args, **kwargs)
         except TraceBreak as problem:
             raise refusal(problem) from None
         outputs: list[Any] = []
-        shape = pytree.flatten(result, outputs)
-        for x in outputs:
-            if isinstance(x, TracedFloat):
-                raise RuntimeError("vmap: a number that .item() gave is not a result: it differs between examples")
-            if not isinstance(x, Tensor):
-                raise ValueError(f"vmap(f, ...): `f` must only return Tensors, got type {type(x)} as a return.")
+        shape = flatten_for_vmap(result, outputs)
+        parts = [_parts(x) for x in outputs]
         places = spread(out_dims, result, f"out_dims={out_dims}")
         writes = examples.writes()
         with examples.suspended():
             targets = [(p, examples.lifted[p]) for p, _ in writes]
             for position, target in targets:
                 examples.lifted[position] = target.clone()  # a gradient will need what is overwritten
-            values = examples.results([*outputs, *(t for _, t in writes)])
-    _write_back(examples, targets, values[len(outputs) :])
-    placed = [_placed(*value, dim, size) for value, dim in zip(values, places, strict=False)]
-    return pytree.unflatten(shape, placed)
+            values = examples.results([*(t for part in parts for t in part), *(t for _, t in writes)])
+            found = iter(values)
+            own = [[next(found) for _ in part] for part in parts]
+            results = [
+                for_all(examples, x, of_x, name, size, dim) if is_holder(x) else placed(*of_x[0], dim, size)
+                for x, of_x, dim in zip(outputs, own, places, strict=True)
+            ]
+    _write_back(examples, targets, [*found])
+    return pytree.unflatten(shape, results)
 
 
-def _placed(value: Tensor, batched: bool, dim: Any, size: Any) -> Tensor:
-    """A result with the batch dimension where `out_dims` wants it."""
-    if dim is None:
-        if batched:
-            raise ValueError("vmap: out_dims is None for a result that depends on the mapped inputs")
-        return value
-    if not batched:
-        value = value.expand(size, *value.shape)
-    if not -value.ndim <= dim < value.ndim:
-        raise IndexError(f"vmap: out_dim {dim} is out of range for a result of {value.ndim} dimensions")
-    return value if dim == 0 else value.movedim(0, dim)
+def _arguments(examples: Examples, moved: list[Any], dims: list[Any]) -> list[Any]:
+    """What the function is called with: one example of what is mapped."""
+    made = []
+    for x, dim in zip(moved, dims, strict=True):
+        if dim is not None and is_holder(x):
+            with examples.suspended():
+                x = example_of(examples, x, dim)
+        elif dim is not None:
+            x = examples.argument(x)
+        made.append(x)
+    return made
+
+
+def _parts(output: Any) -> list[Tensor]:
+    """The tensors that a result consists of."""
+    if is_holder(output):
+        return tensors_of(output)
+    if isinstance(output, TracedFloat):
+        raise RuntimeError("vmap: a number that .item() gave is not a result: it differs between examples")
+    if not isinstance(output, Tensor):
+        raise ValueError(f"vmap(f, ...): `f` must only return Tensors, got type {type(output)} as a return.")
+    return [output]
 
 
 def _write_back(examples: Examples, targets: list[tuple[int, Tensor]], values: list[tuple[Tensor, bool]]) -> None:
@@ -178,20 +192,24 @@ def _in_chunks(
     call: Callable[..., Any], moved: list[Any], dims: list[Any], out_dims: Dims, size: int, chunk_size: int
 ) -> Any:
     """The results of consecutive parts of the batch, joined."""
-    from eagerjit.ops.index import cat
+    from eagerjit import cat
 
     parts: list[list[Any]] = []
     results: Any = None
     shape: Any = None
     for start in range(0, size, chunk_size):
         stop = min(start + chunk_size, size)
-        pieces = [x if d is None else x[start:stop] for x, d in zip(moved, dims, strict=True)]
+        part = slice(start, stop)
+        pieces = [
+            x if d is None else x[(slice(None),) * d + (part,)] if is_holder(x) else x[part]
+            for x, d in zip(moved, dims, strict=True)
+        ]
         results = call(pieces, stop - start)
         leaves: list[Any] = []
-        shape = pytree.flatten(results, leaves)
+        shape = flatten_for_vmap(results, leaves)
         parts.append(leaves)
     places = spread(out_dims, results, f"out_dims={out_dims}")
     joined = [
-        p[0] if d is None else cat.call(list(p), d) for p, d in zip(zip(*parts, strict=True), places, strict=True)
+        p[0] if d is None else cat(list(p), d) for p, d in zip(zip(*parts, strict=True), places, strict=True)
     ]
     return pytree.unflatten(shape, joined)

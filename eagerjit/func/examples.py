@@ -14,6 +14,7 @@ from eagerjit.compiler.ir import Node, TensorType, ancestors
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.func.mapped import Mapped
+from eagerjit.func.nesting import flatten_for_vmap
 from eagerjit.func.taped import TapedTracer
 from eagerjit.recording.numbers import TracedFloat
 from eagerjit.runtime import dtypes
@@ -27,7 +28,7 @@ def spread(prefix: Any, value: Any, what: str) -> list[Any]:
     """One dimension per leaf of `value`, from a nesting that may stop early."""
     if prefix is None or isinstance(prefix, int):
         leaves: list[Any] = []
-        pytree.flatten(value, leaves)
+        flatten_for_vmap(value, leaves)
         return [prefix] * len(leaves)
     if isinstance(prefix, dict) and isinstance(value, dict) and prefix.keys() == value.keys():
         return [d for key, v in value.items() for d in spread(prefix[key], v, what)]
@@ -271,7 +272,7 @@ class Examples(TapedTracer):
                 in_dims = tuple([0 if has_batch else None for _, has_batch in pairs])
                 result, out_dims = rule(info, in_dims, *(value for value, _ in pairs))
                 leaves: list[Any] = []
-                structure = pytree.flatten(result, leaves)
+                structure = flatten_for_vmap(result, leaves)
                 dims = spread(out_dims, result, f"out_dims={out_dims}")
                 moved = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
         if dims is None:

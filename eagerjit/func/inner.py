@@ -58,12 +58,12 @@ class InnerTracer(Tracer):
             self.places[node] = place_number(outside)
         return node
 
-    def _is_own(self, tensor: Tensor) -> bool:
+    def is_own(self, tensor: Tensor) -> bool:
         return type(tensor._data) is Node and tensor._data in self._own
 
     def value(self, tensor: Tensor) -> Node:
         """The node that holds a tensor's present value; a tensor from outside becomes an input."""
-        if id(tensor) in self._values or self._is_own(tensor):
+        if id(tensor) in self._values or self.is_own(tensor):
             return super().value(tensor)
         if tensor._storage is not None and id(tensor._storage) in self._versions and tensor._view is not None:
             return super().value(tensor)
@@ -101,7 +101,7 @@ class InnerTracer(Tracer):
 
     def write(self, tensor: Tensor, node: Node, noticed: bool = True) -> None:
         """Note a write; those to tensors from outside happen there when the recording has been run."""
-        foreign = not self._is_own(tensor)
+        foreign = not self.is_own(tensor)
         if foreign and tensor._view is not None:
             self.value(tensor._view.base)
         super().write(tensor, node, noticed)
@@ -112,7 +112,7 @@ class InnerTracer(Tracer):
 
     def get_grad(self, tensor: Tensor) -> Tensor | None:
         """A tensor's grad, as it is outside."""
-        foreign = not self._is_own(tensor)
+        foreign = not self.is_own(tensor)
         return self.outer.get_grad(tensor) if foreign and self.outer is not None else tensor._grad
 
     def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:

@@ -74,7 +74,7 @@ class TapedTracer(InnerTracer):
 
     def _leaf(self, tensor: Tensor) -> Tensor:
         """The leaf that stands for a tensor from outside; a tensor of this recording itself."""
-        if self._is_own(tensor):
+        if self.is_own(tensor):
             return tensor
         known = self._outsiders.get(id(tensor))
         if known is None:

@@ -15,6 +15,7 @@ from eagerjit import pytree
 from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.expansion import current, expand_call
 from eagerjit.autograd.forward import depends_on_others, push
+from eagerjit.func.nesting import flatten
 from eagerjit.func.repeated import known
 from eagerjit.runtime import mode
 from eagerjit.state import state
@@ -41,7 +42,7 @@ class Starts:
 def start(name: str, primals: Any, connect: bool = True) -> Starts:
     """Aliases of all tensors in `primals`; `connect`: those that need gradients pass them on."""
     leaves: list[Any] = []
-    structure = pytree.flatten(primals, leaves)
+    structure = flatten(primals, leaves)
     connected = connect and mode.grad_mode()  # an alias made under no_grad would pass nothing on, nor need a gradient
     aliases = []
     for x in leaves:
@@ -78,7 +79,7 @@ class Run:
     def released_aux(self) -> Any:
         """The auxiliary results, likewise."""
         leaves: list[Any] = []
-        structure = pytree.flatten(self.aux, leaves)
+        structure = flatten(self.aux, leaves)
         return pytree.unflatten(structure, [self.released(x) for x in leaves])
 
     def recording(self, *given: Tensor) -> bool:
@@ -130,7 +131,7 @@ def run(name: str, function: Callable[..., Any], starts: Starts, has_aux: bool =
             raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
         result, aux = result
     outputs: list[Any] = []
-    structure = pytree.flatten(result, outputs)
+    structure = flatten(result, outputs)
     for x in outputs:
         if not isinstance(x, Tensor):
             raise RuntimeError(
@@ -143,7 +144,7 @@ def run(name: str, function: Callable[..., Any], starts: Starts, has_aux: bool =
 def matching(name: str, what: str, given: Any, structure: Any, tensors: list[Tensor]) -> list[Tensor]:
     """The leaves of `given`, which must be nested and shaped as `tensors` are."""
     leaves: list[Any] = []
-    found = pytree.flatten(given, leaves)
+    found = flatten(given, leaves)
     if found != structure and len(leaves) != len(tensors):
         raise RuntimeError(f"{name}: Expected {what} to have the same structure as what they belong to")
     for x, like in zip(leaves, tensors, strict=True):

@@ -60,6 +60,7 @@ METHODS = {
     "eagerjit.ops.incomplete": "igamma_ igammac_",
     "eagerjit.ops.writes": "subtract_ divide_ true_divide_ apply_ map_ cfloat cdouble",
     "eagerjit.ops.draws": "bernoulli_ exponential_ cauchy_ log_normal_ geometric_ random_",
+    "eagerjit.ops.mapped_files": "from_file",
     "eagerjit.ops.made": "new_empty_strided",
     "eagerjit.ops.products": "addmm_ addr_ addbmm_ baddbmm_",
     "eagerjit.ops.scatter": "scatter_ scatter_reduce_",
@@ -111,6 +112,7 @@ FUNCTIONS = {
     "eagerjit.ops.writes": "index_put_ zero_ detach_",
     "eagerjit.ops.draws": "poisson binomial",
     "eagerjit.ops.quantized": "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine",
+    "eagerjit.ops.mapped_files": "from_file",
     "eagerjit.ops.made": "_shape_as_tensor empty_strided empty_permuted "
     "frombuffer scalar_tensor range fill hann_window hamming_window "
     "bartlett_window blackman_window kaiser_window",
@@ -128,8 +130,8 @@ FUNCTIONS = {
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
     "eagerjit.tensors.making": "layout jagged sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",
-    "eagerjit.ops.storages": "TypedStorage UntypedStorage BFloat16Storage BoolStorage ByteStorage CharStorage "
-    "DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage",
+    "eagerjit.ops.storages": "StorageBase TypedStorage UntypedStorage BFloat16Storage BoolStorage ByteStorage "
+    "CharStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage",
     "eagerjit.ops.approximate": "svd_lowrank pca_lowrank",
     "eagerjit.sparse.construction": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
     "eagerjit.sparse.products": "hspmm hsmm dsmm spmm",

@@ -5,7 +5,7 @@ Compiled functions run eagerly while there are any: what such hooks see and chan
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from eagerjit.state import Defaults, state
@@ -25,6 +25,32 @@ class GlobalHook(NamedTuple):
 def hooks_of(kind: str) -> list[GlobalHook]:
     """The hooks of a kind, in the order in which they were added."""
     return [found for found in Defaults.module_hooks.values() if found.kind == kind]
+
+
+class _HooksOf(Mapping[Any, Callable[..., Any]]):
+    """The hooks of a kind that there are now, by the keys of their handles: what packages ask PyTorch's modules for."""
+
+    def __init__(self, kind: str):
+        self.kind = kind
+
+    def __getitem__(self, key: Any) -> Callable[..., Any]:
+        found = Defaults.module_hooks[key]
+        if found.kind != self.kind:
+            raise KeyError(key)
+        return found.hook
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([key for key, found in Defaults.module_hooks.items() if found.kind == self.kind])
+
+    def __len__(self) -> int:
+        return len(hooks_of(self.kind))
+
+
+_global_parameter_registration_hooks = _HooksOf("parameter")
+_global_buffer_registration_hooks = _HooksOf("buffer")
+_global_module_registration_hooks = _HooksOf("module")
+_global_forward_pre_hooks, _global_forward_hooks = _HooksOf("forward_pre"), _HooksOf("forward")
+_global_backward_pre_hooks, _global_backward_hooks = _HooksOf("backward_pre"), _HooksOf("backward")
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:

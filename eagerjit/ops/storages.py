@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +20,7 @@ class _Elements:
     """What storages of bytes and of elements have in common; `_flat` is a vector over the memory."""
 
     is_sparse = is_hpu = False
-    filename = None
+    filename: str | bytes | None = None
 
     @property
     def _flat(self) -> Tensor:
@@ -102,7 +102,11 @@ class _Elements:
         return "\n".join([*values, f"[{self._named()} of size {self.size()}]"])
 
 
-class UntypedStorage(_Elements):
+class StorageBase(_Elements):
+    """What storages of bytes are instances of, and those of elements are not."""
+
+
+class UntypedStorage(StorageBase):
     """Bytes: so many undefined ones, those of a sequence, or those that a tensor and its views share."""
 
     def __init__(self, data: Any = 0, *, device: Any = None):
@@ -118,15 +122,11 @@ class UntypedStorage(_Elements):
         With `shared`, what is written to them goes to the file, which is made if it is not there or too short. Raises
         RuntimeError for one that cannot be opened, and without `shared` for one that is too short.
         """
-        try:
-            with open(filename, "a+b" if shared else "rb") as file:
-                if shared and file.seek(0, 2) < nbytes:
-                    file.truncate(nbytes)
-                access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-                held = mmap.mmap(file.fileno(), nbytes, access=access) if nbytes else bytearray()
-        except (OSError, ValueError) as error:
-            raise RuntimeError(f"unable to map {nbytes} bytes of file <{filename}>: {error}") from error
-        return cls(np.frombuffer(held, np.uint8))
+        from eagerjit.ops.mapped_files import mapped
+
+        made = cls(mapped(filename, shared, nbytes))
+        made.filename = os.fspath(filename)
+        return made
 
     @property
     def _flat(self) -> Tensor:
@@ -317,6 +317,10 @@ class _OldType(type):
 
     def __call__(cls, data: Any = 0) -> TypedStorage:
         return TypedStorage(data, cls.dtype)
+
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The first elements of a file, as `UntypedStorage.from_file` gives bytes."""
+        return TypedStorage(UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize), cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype

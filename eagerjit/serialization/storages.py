@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.ops.made import empty_strided
+from eagerjit.ops.storages import StorageBase as _StorageBase  # noqa: F401
 from eagerjit.ops.storages import TypedStorage as TypedStorage
 from eagerjit.ops.storages import UntypedStorage as UntypedStorage
 from eagerjit.runtime import dtypes

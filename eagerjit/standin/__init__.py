@@ -23,7 +23,8 @@ FOLDER = str(Path(__file__).parent)
 _PLACES = {
     "torch._C._functorch": "eagerjit._functorch",
     **{f"torch._functorch.{name}": "eagerjit.func.functorch" for name in ("deprecated", "make_functional")},
-    **{f"torch._functorch.{name}": "eagerjit.func" for name in ("apis", "eager_transforms", "functional_call", "vmap")},
+    **{f"torch._functorch.{name}": "eagerjit.func" for name in ("apis", "eager_transforms", "functional_call")},
+    "torch._functorch.vmap": "eagerjit.func.functorch_vmap",
     "torch._higher_order_ops.associative_scan": "eagerjit.control",
     "torch._higher_order_ops.cond": "eagerjit.control",
     "torch._higher_order_ops.map": "eagerjit.control",
