@@ -30,6 +30,13 @@ class Value(Graph):
     """A result there."""
 
 
+class _distributed_rpc:
+    """What calls of functions in other processes consist of, which there are none of."""
+
+    class PyRRef:
+        """An object in another process; nothing is an instance."""
+
+
 def _log_api_usage_once(*event: Any) -> None:
     """Nothing: no usage is logged."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit.distributions import combined, counts, discrete, gammas, transformed
 from eagerjit.distributions import continuous as c
 from eagerjit.distributions.distribution import Distribution, sum_rightmost
+from eagerjit.distributions.kl_rules import RULES as _KL_REGISTRY  # noqa: F401
 from eagerjit.distributions.kl_rules import register_kl as register_kl
 from eagerjit.distributions.kl_rules import rule_of
 from eagerjit.ops.activation import softplus

@@ -132,7 +132,7 @@ def _mapped(
         outputs: list[Any] = []
         shape = flatten_for_vmap(result, outputs)
         parts = [_parts(x) for x in outputs]
-        places = spread(out_dims, result, f"out_dims={out_dims}")
+        places = spread(_single(out_dims, shape), result, f"out_dims={out_dims}")
         writes = examples.writes()
         with examples.suspended():
             targets = [(p, examples.lifted[p]) for p, _ in writes]
@@ -160,6 +160,12 @@ def _arguments(examples: Examples, moved: list[Any], dims: list[Any]) -> list[An
             x = examples.argument(x)
         made.append(x)
     return made
+
+
+def _single(out_dims: Dims, shape: pytree.Structure) -> Dims:
+    """The dimension of a result that is alone, which may be said as a tuple of one."""
+    alone = shape == pytree.LEAF and isinstance(out_dims, tuple) and len(out_dims) == 1
+    return out_dims[0] if alone else out_dims
 
 
 def _parts(output: Any) -> list[Tensor]:
@@ -208,7 +214,7 @@ def _in_chunks(
         leaves: list[Any] = []
         shape = flatten_for_vmap(results, leaves)
         parts.append(leaves)
-    places = spread(out_dims, results, f"out_dims={out_dims}")
+    places = spread(_single(out_dims, shape), results, f"out_dims={out_dims}")
     joined = [
         p[0] if d is None else cat(list(p), d) for p, d in zip(zip(*parts, strict=True), places, strict=True)
     ]

@@ -14,6 +14,8 @@ __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
 ]  # fmt: skip
 
+_ParameterMeta = type(Parameter)
+
 
 class _BufferType(type):
     """Tells buffers by a mark: they are Tensors of the very class Tensor, which native calls know."""

@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROGRAMS = (
     "einops_layers", "transformers_models", "others", "gaussian_processes", "probabilistic", "images", "graphs",
-    "trainers", "subclasses", "adapters", "pretrained",
+    "trainers", "subclasses", "adapters", "pretrained", "reinforcement",
 )  # fmt: skip
 
 

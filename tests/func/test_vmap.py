@@ -19,6 +19,14 @@ def rand(*shape):
     return eagerjit.rand(*shape, dtype=eagerjit.float64)
 
 
+def test_the_dimension_of_a_single_result_may_be_a_tuple() -> None:
+    assert vmap(lambda x: x * 2, out_dims=(1,))(X).tolist() == (X * 2).T.tolist()
+    assert vmap(lambda x: x * 2, out_dims=(1,), chunk_size=1)(X).tolist() == (X * 2).T.tolist()
+    assert vmap(lambda x: (x * 2,), out_dims=(1,))(X)[0].tolist() == (X * 2).T.tolist()
+    with pytest.raises(ValueError, match="not compatible with the structure"):
+        vmap(lambda x: x * 2, out_dims=(1, 0))(X)
+
+
 def test_structures_and_keywords():
     def f(pair, *, scale):
         a, b = pair["a"], pair["b"]

@@ -94,7 +94,20 @@ def questions(t: Any) -> Any:
     yield part(t, "_functorch" if t is eagerjit else "_C._functorch").get_unwrapped is not None
 
 
-@pytest.mark.parametrize("steps", [swapped_tensors, hooks_of_all_modules, modes_and_memory, questions])
+def divergences(t: Any) -> Any:
+    kl, normal = part(t, "distributions.kl"), t.distributions.Normal
+    yield (normal, normal) in kl._KL_REGISTRY, (normal, t.distributions.Poisson) in kl._KL_REGISTRY
+
+    class Mine(t.distributions.Distribution):  # type: ignore[misc,name-defined]
+        pass
+
+    kl.register_kl(Mine, normal)(lambda p, q: t.ones(()))
+    yield (Mine, normal) in kl._KL_REGISTRY
+    yield isinstance(t.nn.Parameter, part(t, "nn.parameter")._ParameterMeta)
+    yield isinstance(t.ones(1), t._C._distributed_rpc.PyRRef)
+
+
+@pytest.mark.parametrize("steps", [swapped_tensors, hooks_of_all_modules, modes_and_memory, questions, divergences])
 def test_as_pytorch_does(steps: Any) -> None:
     theirs, ours = (list(steps(t)) for t in LIBRARIES)
     assert ours == theirs
