@@ -219,7 +219,7 @@ def _hardswish(input: Tensor) -> Tensor:
 
 
 def _hardswish_slope(x: Any) -> Any:
-    return (x / 3.0 + 0.5).where(x < 3.0, 1.0).where(x > -3.0, 0.0)
+    return (x / 3.0 + 0.5).where(x < 3.0, 1.0).where((x <= -3.0).logical_not(), 0.0)
 
 
 hardswish = _activation("hardswish", _hardswish, _hardswish_slope)

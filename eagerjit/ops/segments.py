@@ -106,7 +106,7 @@ def histogramdd(
             f"but got {len(range)}"
         )
     edges = [
-        w if isinstance(w, Tensor) else _edges(points[:, i], w, None if range is None else range[2 * i : 2 * i + 2])
+        w if isinstance(w, Tensor) else _edges(points[:, i], i, w, None if range is None else range[2 * i : 2 * i + 2])
         for i, w in enumerate(wanted)
     ]
     places = full((points.shape[0],), 0, dtype=dtypes.int64, device=input.device)
@@ -127,14 +127,18 @@ def histogramdd(
     return Histogram(found, tuple(edges))
 
 
-def _edges(values: Tensor, count: int, limits: Any) -> Tensor:
-    """Edges of equal bins."""
+def _edges(values: Tensor, dimension: int, count: int, limits: Any) -> Tensor:
+    """Edges of equal bins. Raises RuntimeError for ends that are not finite, or in the wrong order."""
     if limits is not None:
         low, high = float(limits[0]), float(limits[1])
     elif values.numel():
         low, high = values.min().item(), values.max().item()
     else:
         low, high = 0.0, 1.0
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histogramdd: dimension {dimension}'s range [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got [{low}, {high}]")
     if low == high:
         low, high = low - 0.5, high + 0.5
     found = linspace(low, high, count + 1, dtype=values.dtype, device=values.device)

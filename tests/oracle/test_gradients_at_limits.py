@@ -42,6 +42,27 @@ def test_second_gradients_far_out(name: str, dtype: str) -> None:
     same(second)
 
 
+ACTIVATIONS = (
+    "relu relu6 hardtanh hardswish hardsigmoid hardshrink softshrink leaky_relu elu selu celu silu mish softplus "
+    "softsign tanhshrink logsigmoid"
+).split()
+EITHER = ("relu6", "hardtanh", "hardshrink", "softshrink")
+"""Those for whose gradient at NaN PyTorch gives 0 or 1, by how many elements there are."""
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_of_nan_and_at_their_corners(name: str) -> None:
+    def gradient(t: Any, jit: Any) -> Any:
+        corners = [-6.0, -3.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 3.0, 6.0, 20.0]
+        first = 0.0 if name in EITHER else NAN
+        x = t.tensor([first, *corners, *(t.tensor(corners) * 1.001).tolist()], requires_grad=True)
+        y = jit(lambda x: getattr(t.nn.functional, name)(x))(x)
+        y.sum().backward()
+        return [*y.tolist(), *x.grad.tolist()]
+
+    same(gradient)
+
+
 def log_prob(name: str, value: Any, *rest: float) -> Call:
     """The log probability of a value by a distribution of a tensor and numbers."""
     return lambda t, x: getattr(t.distributions, name)(x, *rest, validate_args=False).log_prob(t.tensor(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -158,6 +159,12 @@ HISTOGRAMS: dict[str, Callable[[Any], Any]] = {
     "a vector": lambda t: t.histogramdd(t.ones(3), 2),
     "integers": lambda t: t.histogramdd(t.ones(3, 2).long(), 2),
     "batches": lambda t: t.histogramdd(t.arange(24.0).reshape(2, 3, 4), [2, 2, 1, 3]),
+    "not a number": lambda t: t.histogramdd(t.tensor([[math.nan, 1.0], [1.0, 2.0]]), 2),
+    "not a number within a range": lambda t: t.histogramdd(
+        t.tensor([[math.nan, 1.0], [1.0, 2.0]]), 2, range=[0.0, 1.0, 0.0, 2.0]
+    ),
+    "an infinite range": lambda t: t.histogramdd(t.ones(3, 1), 2, range=[0.0, math.inf]),
+    "a range from its end": lambda t: t.histogramdd(t.ones(3, 1), 2, range=[2.0, 1.0]),
     "half of a range": lambda t: t.histogramdd(t.ones(3, 2), 2, range=[0.0, 1.0]),
 }
 
