@@ -30,6 +30,9 @@ _FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) els
 _SEEN_OR_CONSTANT = (dict, tuple, str, bytes, int, float, complex, np.generic)
 """Classes of untracked objects that others hold in sight of the collector, or that nobody changes."""
 
+_THERE_ALREADY = frozenset((bool, np.bool, type(None)))
+"""Classes of which no objects are ever made: nobody has to look for the modules that hold them."""
+
 
 class Ages:
     """The part of a journal that tells old objects from new ones."""
@@ -81,6 +84,8 @@ class Ages:
             return False
         if key in self._fresh:
             return True
+        if type(value) in _THERE_ALREADY:
+            return False
         if isinstance(value, np.ndarray):
             if value.base is not None:  # what shows memory is no older than what owns it
                 fresh = key in self._made or self._is_young(value.base)

@@ -48,6 +48,7 @@ from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, is_c
 from eagerjit.watching.identities import note_called
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.library_calls import (
+    OPENING,
     LibraryCalls,
     calls_back,
     is_any_of,
@@ -225,6 +226,8 @@ class Calls(PutOff, LibraryCalls):
             return None
         if isinstance(function, type) and has_own_attributes(function):
             journal.classes_read |= {(id(function), n): function for n in ("__init__", "__new__")}
+        if frame.f_code is OPENING:
+            journal.own(args[-1])
         refused = self._probe((*args, *kwargs.values()), source) or self._tells(function, args, kwargs)
         numpys = module.partition(".")[0] == "numpy" and not isinstance(function, type)
         return refused or (functools.partial(journal.making, function) if numpys else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import builtins
+import contextlib
 import functools
 import heapq
 import itertools
@@ -327,6 +328,10 @@ def registries(function: Any) -> list[Any]:
     owner = getattr(getattr(function, "register", None), "__self__", None)
     generic = owner.dispatcher if type(owner) is functools.singledispatchmethod else function
     return [generic.registry] if hasattr(generic, "registry") else []
+
+
+OPENING = contextlib.contextmanager(lambda: iter(())).__code__
+"""Makes a context manager of a call of its function, whose keyword arguments come last: nobody else has them."""
 
 
 def is_of_interpreter(function: Any) -> bool:

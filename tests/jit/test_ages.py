@@ -1,9 +1,12 @@
 """Recordings look at young objects while other threads make some."""
 
+import contextlib
 import gc
 import sys
 import threading
 import time
+
+import numpy as np
 
 import eagerjit as torch
 from eagerjit.watching.ages import Ages
@@ -71,6 +74,37 @@ def test_no_objects_are_asked_about_what_recordings_make_and_keys_that_are_no_ob
 
     result = torch.jit(work)(torch.ones(2))
     assert result["scaled"].tolist() == [2.0, 2.0] and len(history) == 1
+    assert not asked
+
+
+def test_no_objects_are_asked_about_answers(monkeypatch) -> None:
+    asked = []
+    find = gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda *objects: asked.append(objects) or find(*objects))
+
+    def work(x):
+        return x * 2, np.isnan(1.0), None, np.isfinite(1.0)
+
+    result = torch.jit(work)(torch.ones(2))
+    assert result[0].tolist() == [2.0, 2.0] and result[1:] == (np.False_, None, np.True_)
+    assert not asked
+
+
+def test_no_objects_are_asked_about_keyword_arguments_of_context_managers(monkeypatch) -> None:
+    """Whatever makes the manager gets a dictionary of them, which it might change."""
+    asked = []
+    find = gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda *objects: asked.append(objects) or find(*objects))
+
+    @contextlib.contextmanager
+    def scaled(by=2):
+        yield by
+
+    def work(x):
+        with scaled() as two, scaled(by=3) as three:
+            return x * two + three
+
+    assert torch.jit(work)(torch.ones(2)).tolist() == [5.0, 5.0]
     assert not asked
 
 
