@@ -162,6 +162,31 @@ def t(input: SparseTensor) -> Any:
     return transpose(input, 0, 1) if len(input._sizes) == 2 else input
 
 
+def _of_matrices(name: str, conjugated: bool) -> Any:
+    """An attribute: the last two dimensions exchanged."""
+
+    def swapped(input: SparseTensor) -> Any:
+        count = len(input._sizes)
+        if name == "H" and count != 2:
+            raise RuntimeError(
+                f"tensor.H is only supported on matrices (2-D tensors). Got {count}-D tensor."
+                f"{' For batches of matrices, consider using tensor.mH' if count > 2 else ''}"
+            )
+        if count < 2:
+            raise RuntimeError(
+                f"tensor.{name} is only supported on matrices or batches of matrices. Got {count}-D tensor."
+            )
+        return adjoint(input) if conjugated else transpose(input, -2, -1)
+
+    return swapped
+
+
+def adjoint(input: SparseTensor) -> Any:
+    """The last two dimensions exchanged and the values conjugated."""
+    swapped = transpose(input, -2, -1)
+    return swapped.with_values(swapped._entries.conj()) if input.dtype.is_complex else swapped
+
+
 def transpose_(input: SparseTensor, dim0: int, dim1: int) -> Any:
     """`transpose`, in place."""
     from eagerjit.sparse.conversion import become
@@ -238,5 +263,6 @@ HANDLERS: dict[str, Any] = {
         select, unbind, index_select, narrow_copy, permute, transpose, t, transpose_, unsqueeze, cat, stack,
     )},
     "__getitem__": get_item, "concat": cat, "concatenate": cat, "swapaxes": transpose, "swapdims": transpose,
-    "adjoint": lambda input: transpose(input, -2, -1), "t_": lambda input: transpose_(input, 0, 1),
+    "adjoint": adjoint, "mT": _of_matrices("mT", False), "mH": _of_matrices("mH", True), "H": _of_matrices("H", True),
+    "t_": lambda input: transpose_(input, 0, 1),
 }  # fmt: skip

@@ -246,6 +246,8 @@ def _edge_from(walk: ptr, sequence: i64, tensor: ptr, position: i64, part: i64) 
     """Adds the edge to an input as it was when it was read, if a gradient flows to it; -1 as above."""
     none = load_ptr(context, NONE)
     needing = load_i64(context, REQUIRES_GRAD)
+    if load_ptr(tensor, needing) == 0:
+        return -1  # a tensor of parts, whose place on the tape is that of its values
     if load_ptr(tensor, needing) != load_ptr(context, TRUE):
         return 0
     while True:

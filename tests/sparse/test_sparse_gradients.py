@@ -297,3 +297,23 @@ def test_hooks_of_sparse_leaves() -> None:
     leaf.register_hook(lambda g: g * 2)
     eagerjit.sparse.mm(leaf, eagerjit.ones(3, 1)).sum().backward()
     assert leaf.grad.to_dense().tolist() == [[2.0, 0, 0], [0, 2.0, 0], [0, 0, 2.0]]
+
+
+def test_of_functions_with_gradients_of_their_own() -> None:
+    def run(t: Any) -> Any:
+        class Product(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, a: Any, x: Any) -> Any:
+                ctx.a = a
+                return t.mm(a, x)
+
+            @staticmethod
+            def backward(ctx: Any, gradient: Any) -> Any:
+                return None, t.mm(ctx.a.mT, gradient)
+
+        _, a, x, _ = inputs(t, "float64")
+        a = a.detach().coalesce()
+        (Product.apply(a, x * 2) * 3).sin().sum().backward()
+        return x.grad, t.autograd.grad(Product.apply(a, x).pow(2).sum(), x)
+
+    compare(run)

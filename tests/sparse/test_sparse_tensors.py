@@ -262,3 +262,27 @@ def test_checks_of_all() -> None:
     with invariants(), pytest.raises(RuntimeError, match="found index 9"):
         eagerjit.sparse_coo_tensor([[0, 9]], eagerjit.ones(2), (3,))
     assert not invariants.is_enabled()
+
+
+@pytest.mark.parametrize("name", ["mT", "mH", "H", "adjoint"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_transposes_of_matrices(name: str, dtype: str) -> None:
+    def run(t: Any) -> Any:
+        values = t.tensor([1.0, 2.0, 3.0]).to(getattr(t, dtype)) * (1 + 2j if dtype == "complex64" else 1)
+        matrix = t.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], values, (2, 3))
+        found = getattr(matrix, name)
+        return found() if name == "adjoint" else found
+
+    compare(run)
+
+
+@pytest.mark.parametrize("name", ["mT", "mH", "H"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_transposes_of_what_are_no_matrices(name: str, count: int) -> None:
+    def run(t: Any) -> Any:
+        try:
+            return getattr(t.sparse_coo_tensor([[0]] * count, [2.0], (2,) * count), name)
+        except RuntimeError as error:
+            return t.tensor(list(str(error).encode()))
+
+    compare(run)
