@@ -275,3 +275,19 @@ def test_methods_may_assign_what_they_set(library):
     x = library.ones(2).as_subclass(Assigning).requires_grad_()
     (x * 3).sum().backward()
     assert x.grad.tolist() == [3, 3]
+
+
+def test_variables_of_frames_that_ask_can_be_read():
+    class Looking(eagerjit.Tensor):
+        names: ClassVar[list[str]] = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            frame = sys._getframe(1)
+            while frame is not None:
+                cls.names += frame.f_locals
+                frame = frame.f_back
+            return None
+
+    assert eagerjit.linalg.solve(eagerjit.eye(2).as_subclass(Looking), eagerjit.ones(2)) is None
+    assert {"args", "kwargs", "_question"} <= set(Looking.names)

@@ -7,11 +7,12 @@ the object that programs know, and that the classes are told of.
 
 from __future__ import annotations
 
+import dis
 import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import numpy as np
@@ -37,6 +38,9 @@ OPERATORS = {
     "__abs__": "abs", "__pos__": "positive",
 }  # fmt: skip
 """Methods by the operators that are reported as these."""
+
+_NOWHERE = b"\xf8"
+"""What a table of lines says of one instruction that belongs to no line."""
 
 SPECIAL = (
     *OPERATORS, "__rsub__", "__rtruediv__", "__floordiv__", "__rfloordiv__", "__ifloordiv__", "__rpow__", "__rmod__",
@@ -171,7 +175,19 @@ def _alter_code(
     function.__kwdefaults__ = {
         "_question": _questions[function], "_plain": plain, "_kinds": PLAIN, "_state": state
     }  # fmt: skip
-    function.__code__ = asking.__code__.replace(co_freevars=code.co_freevars, co_name=code.co_name)
+    function.__code__ = _within(asking.__code__.replace(co_name=code.co_name), code.co_freevars)
+
+
+def _within(code: CodeType, names: tuple[str, ...]) -> CodeType:
+    """The code for a function that has variables of those around it: debuggers read them in its frames, where the first
+    instruction puts them.
+    """
+    if not names:
+        return code
+    begin = bytes((dis.opmap["COPY_FREE_VARS"], len(names)))
+    return code.replace(
+        co_freevars=names, co_code=begin + code.co_code, co_linetable=_NOWHERE + code.co_linetable
+    )
 
 
 def _asks(*args: Any, _question: Any, _plain: Any, _kinds: Any, _state: Any, **kwargs: Any) -> Any:
