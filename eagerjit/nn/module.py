@@ -280,11 +280,11 @@ class Module(Calls, Tree, State):
 
     def cpu(self) -> Self:
         """Move all parameters and buffers to the CPU."""
-        return self.to(device="cpu")
+        return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
         """Move all parameters and buffers to a CUDA device. Raises AssertionError where there is none."""
-        return self.to(device="cuda" if device is None else device)
+        return self._apply(lambda t: t.cuda(device))
 
     def share_memory(self) -> Self:
         """Move parameters and buffers into memory that processes forked from now on share, in place."""

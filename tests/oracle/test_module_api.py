@@ -278,3 +278,13 @@ def test_complex_dtypes_of_modules() -> None:
         with pytest.raises(TypeError):
             module.to(library.int32)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_moving_to_the_host_calls_no_other_method_of_the_module(library: Any) -> None:
+    class Placed(library.nn.Linear):
+        def to(self, device: Any) -> Any:
+            return self.cpu()
+
+    placed = Placed(2, 3)
+    assert placed.to("cpu") is placed is placed.cpu()
