@@ -14,8 +14,6 @@ from eagerjit.distributions.continuous import (
     Cauchy,
     Exponential,
     Gumbel,
-    HalfCauchy,
-    HalfNormal,
     Laplace,
     Normal,
     Uniform,
@@ -24,6 +22,7 @@ from eagerjit.distributions.counts import Binomial, Geometric, Multinomial, Nega
 from eagerjit.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, OneHotCategoricalStraightThrough
 from eagerjit.distributions.distribution import Distribution, ExponentialFamily
 from eagerjit.distributions.gammas import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, StudentT
+from eagerjit.distributions.halves import HalfCauchy, HalfNormal
 from eagerjit.distributions.kl import kl_divergence, register_kl
 from eagerjit.distributions.low_rank import LowRankMultivariateNormal
 from eagerjit.distributions.matrices import LKJCholesky, Wishart

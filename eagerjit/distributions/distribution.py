@@ -289,20 +289,18 @@ def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
     return random.randn(tuple(shape), dtype=dtype, device=device)
 
 
-class lazy_property:
+class lazy_property(functools.cached_property):
     """A property that is computed once, with gradients, and kept on the object."""
 
     def __init__(self, wrapped: Any):
-        self.wrapped = wrapped
-        functools.update_wrapper(self, wrapped)  # type: ignore[arg-type]
+        super().__init__(wrapped)
+        self.attrname = wrapped.__name__
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
         with enable_grad():
-            value = self.wrapped(instance)
-        setattr(instance, self.wrapped.__name__, value)
-        return value
+            return super().__get__(instance, owner)
 
 
 def uniform_from_zero(shape: Any, like: Tensor) -> Tensor:

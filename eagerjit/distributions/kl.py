@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit.distributions import combined, counts, discrete, gammas, transformed
 from eagerjit.distributions import continuous as c
 from eagerjit.distributions.distribution import Distribution, sum_rightmost
+from eagerjit.distributions.halves import Half
 from eagerjit.distributions.kl_rules import RULES as _KL_REGISTRY  # noqa: F401
 from eagerjit.distributions.kl_rules import register_kl as register_kl
 from eagerjit.distributions.kl_rules import rule_of
@@ -29,9 +30,9 @@ def _normal(p: Any, q: Any) -> Tensor:
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).square() - 1 - ratio.log())
 
 
-@register_kl(c.Half, c.Half)
+@register_kl(Half, Half)
 def _half(p: Any, q: Any) -> Tensor:
-    return kl_divergence(p._whole, q._whole)
+    return kl_divergence(p.base_dist, q.base_dist)
 
 
 @register_kl(c.Laplace, c.Laplace)

@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit import linalg
 from eagerjit.distributions import constraints
-from eagerjit.distributions.distribution import LOG_SQRT_TAU, Distribution, normal_like
+from eagerjit.distributions.distribution import LOG_SQRT_TAU, Distribution, lazy_property, normal_like
 from eagerjit.distributions.kl import register_kl
 from eagerjit.ops.subscript import broadcast_shapes
 from eagerjit.tensors.tensor import Shape, Tensor
@@ -40,14 +40,27 @@ class Covariance(Distribution):
         else:
             self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
 
-    def __getattr__(self, name: str) -> Any:
-        if "_unbroadcasted_scale_tril" in self.__dict__ and name in Covariance.matrices:
-            shape = self._batch_shape + self._unbroadcasted_scale_tril.shape[-2:]
-            if name == "scale_tril":
-                return self._unbroadcasted_scale_tril.expand(shape)
-            covariance = self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
-            return (covariance if name == "covariance_matrix" else linalg.inv(covariance)).expand(shape)
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower triangle whose product with its transpose is the covariance."""
+        return self._for_all(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariances of the elements."""
+        return self._for_all(self._covariance())
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return self._for_all(linalg.inv(self._covariance()))
+
+    def _covariance(self) -> Tensor:
+        return self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
+
+    def _for_all(self, matrix: Tensor) -> Tensor:
+        """A matrix for every element of the batch."""
+        return matrix.expand(self._batch_shape + matrix.shape[-2:])
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         made = super().expand(batch_shape, _instance)

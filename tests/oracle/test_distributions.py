@@ -523,3 +523,35 @@ def test_divergence_of_wishart_distributions_has_gradients() -> None:
 
     given = [ej.tensor(v, dtype=ej.float64, requires_grad=True) for v in (4.5, 1.2)]
     assert ej.autograd.gradcheck(divergence, given)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_matrices_of_derived_classes(library: Any) -> None:
+    lazy_property = library.distributions.utils.lazy_property
+
+    class Known(library.distributions.MultivariateNormal):
+        @lazy_property
+        def covariance_matrix(self) -> Any:
+            return super().covariance_matrix * 2
+
+        @property
+        def broken(self) -> Any:
+            return self.covariance_matrix.not_there
+
+    known = Known(library.zeros(2), scale_tril=library.eye(2) * 3)
+    assert known.covariance_matrix.tolist() == [[18.0, 0.0], [0.0, 18.0]]
+    assert known.covariance_matrix is known.covariance_matrix
+    assert known.precision_matrix is known.precision_matrix
+    with pytest.raises(AttributeError, match="not_there"):
+        _ = known.broken
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_halves_are_transformed_distributions(library: Any) -> None:
+    d = library.distributions
+    for kind, base in ((d.HalfNormal, d.Normal), (d.HalfCauchy, d.Cauchy)):
+        half = kind(library.tensor([1.0, 2.0]))
+        assert isinstance(half, d.TransformedDistribution) and type(half.base_dist) is base
+        half.base_dist.scale = library.tensor([4.0, 5.0])
+        assert half.scale.tolist() == [4.0, 5.0]
+        assert tuple(half.expand((3, 2)).scale.shape) == (3, 2)

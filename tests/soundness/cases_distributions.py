@@ -189,3 +189,23 @@ def checks_that_tell_the_values_of_arrays(jit):
 
     for scale in (2.0, 0.5, 2.0, 0.25, 3.0, 0.1):
         yield attempt(f, scale * ones(3))
+
+
+@case
+def what_is_kept_once_it_was_read(jit):
+    class Squared:
+        def __init__(self, base):
+            self.base = base
+
+        @distributions.utils.lazy_property
+        def value(self):
+            return self.base * self.base
+
+    kept, normal = Squared(torch.arange(3.0)), distributions.MultivariateNormal(torch.zeros(3), torch.eye(3) * 2)
+    f = jit(lambda x: x + kept.value + normal.scale_tril.sum(0))
+    for i in range(3):
+        yield f(ones(3) * i), vars(kept).get("value"), vars(normal).get("scale_tril")
+    kept.base, normal.scale_tril = torch.ones(3), torch.eye(3)
+    yield f(ones(3)), kept.value
+    del kept.value
+    yield f(ones(3)), kept.value
