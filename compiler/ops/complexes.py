@@ -79,7 +79,7 @@ make_complex = declare(
         _assembled,
         "Complex numbers of real and imaginary parts.",
         scalar="complex",
-        derivative=(lambda g, out, x, y: g.real, lambda g, out, x, y: g.imag),
+        derivative=(lambda g, out, x, y: g.real.contiguous(), lambda g, out, x, y: g.imag.contiguous()),
         traits=frozenset({"wirtinger", "parts"}),
     )
 )

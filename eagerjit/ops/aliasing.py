@@ -11,8 +11,9 @@ from eagerjit.autograd.node import GradNode, record
 from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.ops import indexing, views
-from eagerjit.compiler.shapes import inverse
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.ops import elementwise, indexing, views
+from eagerjit.compiler.shapes import inverse, reshape_strides
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
@@ -37,6 +38,8 @@ class ViewOp(Op):
     """Whether a trace sees the view in its base's memory, rather than a copy of it."""
     written: Op | None = None
     """What is on the tape where the view was written; None before it has been."""
+    strides: Callable[..., Exprs | None]
+    """(shape and strides of the base, *arguments) -> the view's strides, where algebra can tell them."""
     span: Callable[..., tuple[int, int, int]] | None = None
     """(*arguments) -> a dimension, and where the view begins and ends along it; all of the others it shows in full."""
 
@@ -261,7 +264,57 @@ select_view = ViewOp(
     lambda g, dim, index: _erase_slice(g, dim, index, index + 1, 1),
 )
 
+def _expanded_strides(shape: Exprs, strides: Exprs, wanted: tuple[Any, ...]) -> Exprs:
+    added = len(wanted) - len(shape)
+    own = [0 if n == 1 and expression(w) != 1 else s for n, s, w in zip(shape, strides, wanted[added:], strict=True)]
+    return (*(0,) * added, *own)
+
+
+alias_view.strides = lambda shape, strides: strides
+reshape_view.strides = lambda shape, strides, wanted: reshape_strides(shape, strides, tuple(map(expression, wanted)))
+permute_view.strides = lambda shape, strides, dims: tuple(strides[d] for d in dims)
+expand_view.strides = _expanded_strides
+slice_view.strides = lambda shape, strides, dim, start, stop, step: (
+    *strides[:dim], sizes.mul(strides[dim], step), *strides[dim + 1 :]
+)  # fmt: skip
+select_view.strides = lambda shape, strides, dim, index: (*strides[:dim], *strides[dim + 1 :])
+
 slice_view.span = lambda dim, start, stop, step: (dim, start, stop)
 select_view.span = lambda dim, index: (dim, index, index + 1)
 VIEWS = (alias_view, reshape_view, permute_view, expand_view, slice_view, select_view)
 """What native code puts on the tape, in its order (`runtime/native/views.py`)."""
+
+
+def laid_out(tracer: Any, tensor: Tensor) -> Node:
+    """A node laid out as the plain call's tensor is, also where compiled code has a copy of what a view shows."""
+    strides = _strides(tracer, tensor) if views_copy(tensor) else None
+    if strides is None:
+        return tracer.place(tensor)
+    return Node(elementwise.argument, (), {"strides": strides}, tracer.value(tensor).type)
+
+
+def views_copy(tensor: Tensor) -> bool:
+    """Whether one of the views that lead to a tensor of a trace is a copy in compiled code."""
+    while tensor._view is not None and type(tensor._data) is Node:
+        if not tensor._view.op.in_place:
+            return True
+        tensor = tensor._view.base
+    return False
+
+
+def _strides(tracer: Any, tensor: Tensor) -> Exprs | None:
+    view = tensor._view
+    if view is None or type(tensor._data) is not Node:
+        return layout(tracer.place(tensor)).strides
+    strides = _strides(tracer, view.base)
+    if strides is None:
+        return None
+    found: Exprs | None = view.op.strides(tracer.value(view.base).type.shape, strides, *view.arguments)
+    return found
+
+
+def in_units(strides: Exprs, count: int) -> Exprs | None:
+    """Strides in so many elements at a time; None where algebra cannot divide them."""
+    found = [sizes.exact_quotient(s, count) for s in strides]
+    known = tuple(s for s in found if s is not None)
+    return known if len(known) == len(strides) else None

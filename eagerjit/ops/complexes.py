@@ -10,8 +10,9 @@ import numpy as np
 from eagerjit.calling.casts import converting
 from eagerjit.calling.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.calling.public import public, written
+from eagerjit.compiler import sizes
 from eagerjit.compiler.ops import complexes
-from eagerjit.ops.aliasing import ViewOp, by_ops
+from eagerjit.ops.aliasing import ViewOp, by_ops, in_units
 from eagerjit.ops.index import stack_op
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import POINTWISE
@@ -119,6 +120,9 @@ as_complex_view = ViewOp(
 )
 for _view in (real_view, imag_view, as_real_view, as_complex_view):
     _view.in_place = False
+real_view.strides = imag_view.strides = lambda shape, strides: tuple(sizes.mul(s, 2) for s in strides)
+as_real_view.strides = lambda shape, strides: (*(sizes.mul(s, 2) for s in strides), 1)
+as_complex_view.strides = lambda shape, strides: in_units(strides[:-1], 2)
 
 
 @public

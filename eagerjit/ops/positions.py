@@ -64,12 +64,12 @@ def _front(input: Tensor, d: int) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def _rows_changed(op: Op, input: Tensor, d: int, index: Tensor, value: Tensor, wrap: bool) -> Tensor:
-    """Rows of a dimension written or added to."""
+    """Rows of a dimension written or added to, in row-major order again."""
     if input.ndim == 0:
         return op.call(input.reshape(1), index, value.reshape(1), wrap).reshape(())
     moved, order = _front(input, d)
     out = op.call(moved, index, value, wrap)
-    return out.permute(inverse(order)) if d else out
+    return out.permute(inverse(order)).contiguous() if d else out
 
 
 def _addends(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> tuple[int, Tensor, Tensor]:

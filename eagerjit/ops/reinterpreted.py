@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling.dispatch import emit
+from eagerjit.compiler import sizes
 from eagerjit.compiler.ops import bits
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import ViewOp, by_ops
+from eagerjit.ops.aliasing import Exprs, ViewOp, by_ops, in_units
 from eagerjit.ops.index import own_array, stack_op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes, mode
@@ -61,6 +62,17 @@ reinterpreted_view = ViewOp(
     lambda g, out, input, dtype, own: None,
 )
 reinterpreted_view.in_place = reinterpreted_view.differentiable = False
+
+
+def _strides(shape: Exprs, strides: Exprs, dtype: DType, own: DType) -> Exprs | None:
+    old, new = own.itemsize, dtype.itemsize
+    if old == new:
+        return strides
+    wider = in_units(strides[:-1], new // old) if new > old else tuple(sizes.mul(s, old // new) for s in strides[:-1])
+    return None if wider is None else (*wider, 1)
+
+
+reinterpreted_view.strides = _strides
 
 
 def view_dtype(input: Tensor, dtype: DType) -> Tensor:

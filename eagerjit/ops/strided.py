@@ -12,7 +12,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.shapes import contiguous_strides, inverse
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import ViewOp, by_ops
+from eagerjit.ops.aliasing import Exprs, ViewOp, by_ops
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.layout import has_each_element_once
@@ -288,6 +288,20 @@ strided_view = ViewOp(
 )
 for _view in (diagonal_view, unfold_view, strided_view):
     _view.in_place = False
+
+
+def _diagonal_strides(shape: Exprs, strides: Exprs, offset: int, dim1: int, dim2: int) -> Exprs:
+    return (*(s for d, s in enumerate(strides) if d not in (dim1, dim2)), sizes.add(strides[dim1], strides[dim2]))
+
+
+def _unfold_strides(shape: Exprs, strides: Exprs, dim: int, size: int, step: int) -> Exprs:
+    if not shape:
+        return (1,)
+    return (*strides[:dim], sizes.mul(strides[dim], step), *strides[dim + 1 :], strides[dim])
+
+
+diagonal_view.strides, unfold_view.strides = _diagonal_strides, _unfold_strides
+strided_view.strides = lambda shape, strides, geometry, own, total: geometry[1]
 
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:

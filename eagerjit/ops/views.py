@@ -17,6 +17,7 @@ from eagerjit.ops.aliasing import (
     Exprs,
     alias_view,
     expand_view,
+    laid_out,
     permute_view,
     reshape_view,
     select_view,
@@ -70,7 +71,7 @@ def _size(value: Any) -> Any:
 def _target(input: Tensor, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """The shape that an argument of `view` or `reshape` means."""
     tracer = state.tracer
-    if tracer is None or tracer.values_only or is_contiguous(tracer.place(input)):
+    if tracer is None or tracer.values_only or is_contiguous(laid_out(tracer, input)):
         return resolve(shape_argument(shape), input.shape)
     return resolve(shape_argument(shape), input.shape, tie=True)
 
@@ -121,7 +122,7 @@ def view(input: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
     tracer = state.tracer
     if tracer is not None and tracer.values_only:
         return reshape(input, target)
-    if tracer is not None and not _viewable(tracer.place(input), tuple(map(expression, target))):
+    if tracer is not None and not _viewable(laid_out(tracer, input), tuple(map(expression, target))):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
@@ -144,7 +145,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     target = _target(input, shape)
     tracer = state.tracer
     if tracer is not None:
-        possible = _viewable(tracer.place(input), tuple(map(expression, target)))
+        possible = _viewable(laid_out(tracer, input), tuple(map(expression, target)))
         return reshape_view(input if possible else input.clone(), target)
     if not input._data.flags.c_contiguous:
         try:
@@ -160,7 +161,7 @@ def reshaped(input: Tensor, *shape: Any) -> Tensor:
     if tracer is None:
         return reshape(input, *shape)
     target = resolve(shape_argument(shape), input.shape)
-    place = tracer.place(input)
+    place = laid_out(tracer, input)
     viewed = reshape_strides(place.type.shape, layout(place).strides, tuple(map(expression, target))) is not None
     return reshape_view(input if viewed else input.clone(), target)
 

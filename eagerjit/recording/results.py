@@ -11,6 +11,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
+from eagerjit.ops.aliasing import views_copy
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import dtypes, mode
@@ -90,6 +91,8 @@ def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
         if not is_traced(result):
             continue
         base, steps = _base(tracer, result, set(positions))
+        if tracer.is_silent(base) and views_copy(base):
+            raise TraceBreak("the data of a view that compiled code copies is returned", tracer.begins)
         if base is not result and (id(base) in positions or not is_traced(base)):
             copied = _is_copied(tracer, result, base)
             source = positions.get(id(base))

@@ -12,6 +12,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.devices import CPU, Device
 from eagerjit.ops import pieces, views
+from eagerjit.ops.aliasing import laid_out
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.ops.strided import memory_of
@@ -191,7 +192,7 @@ def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
         rank = 4 if memory_format.name == "channels_last" else 5
         return input.ndim == rank and is_contiguous(input.movedim(1, -1))
     if state.tracer is not None:
-        return _is_contiguous_node(state.tracer.place(input))
+        return _is_contiguous_node(laid_out(state.tracer, input))
     return input._data.flags.c_contiguous
 
 
@@ -202,7 +203,7 @@ def _is_contiguous_node(node: Node) -> bool:
     shape = [wrap(d) for d in node.type.shape]
     if any(d == 0 for d in shape):
         return True
-    if node.op.family == "argument":
+    if "leaf" in node.attributes:
         return False
     actual = [wrap(s) for s in layout.layout(node).strides]
     expected = contiguous_strides(node.type.shape)
@@ -213,7 +214,7 @@ def _is_contiguous_node(node: Node) -> bool:
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Steps in elements, per dimension."""
     if state.tracer is not None:
-        steps = tuple(map(wrap, layout.layout(state.tracer.place(input)).strides))
+        steps = tuple(map(wrap, layout.layout(laid_out(state.tracer, input)).strides))
     elif input._data.size:
         steps = tuple(s // input._data.itemsize for s in input._data.strides)
     else:  # NumPy's are any

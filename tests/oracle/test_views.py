@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from oracle import compare, draw
 
 import eagerjit
@@ -365,3 +366,12 @@ def test_writes_to_views_read_operands_as_they_were(view: Any) -> None:
         view(x).add_(x[1, : view(x).shape[-1]])
         view(y).add_(y[1, : view(y).shape[-1]].clone())
         assert x.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("name", ["index_copy", "index_add", "index_fill"])
+def test_rows_of_inner_dimensions_lie_as_in_pytorch(name):
+    def strides(library):
+        value = 2.0 if name == "index_fill" else library.ones(3, 2, 5)
+        return getattr(library, name)(library.zeros(3, 4, 5), 1, library.tensor([2, 0]), value).stride()
+
+    assert strides(eagerjit) == strides(torch)

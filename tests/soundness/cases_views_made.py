@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def ramp(*sizes):
@@ -207,3 +207,88 @@ def values_with_a_gradient_overwritten_through_a_turned_view(jit):
         y = f(x)
         y.sum().backward()
         yield y, x.grad
+
+
+def numbers(*sizes):
+    return torch.complex(ramp(*sizes), ramp(*sizes) * 2)
+
+
+@case
+def copies_of_views_without_strides(jit):
+    for view, x in (
+        (lambda x: x.real, numbers(4, 6)), (lambda x: x.t().imag, numbers(4, 6)), (torch.diagonal, ramp(4, 6)),
+        (lambda x: x.unfold(1, 2, 2), ramp(4, 6)), (lambda x: x.unfold(0, 3, 1)[:, 1:], ramp(4, 6)),
+        (lambda x: torch.view_as_real(x.t()), numbers(4, 6)),
+        (lambda x: torch.view_as_complex(x.view(4, 3, 2)).t(), ramp(4, 6)),
+        (lambda x: x.t().view(torch.int32), ramp(4, 6)), (lambda x: x.real[:1].expand(3, 6), numbers(4, 6)),
+    ):  # fmt: skip
+        for change in (torch.Tensor.contiguous, lambda v: v.reshape(-1), lambda v: v.unsqueeze(0).contiguous()):
+            f = jit(lambda x, view=view, change=change: change(view(x)))
+            g = jit(lambda x, view=view, change=change: change(view(x * 1)))
+            for given in (x.clone(), x[:, :4].clone()):
+                yield attempt(f, given), given
+                found = attempt(g, given)
+                if isinstance(found, torch.Tensor):
+                    found.zero_()
+                yield found, given
+
+
+@case
+def writes_to_copies_of_views_without_strides(jit):
+    views = (lambda x: x.real, numbers(3, 4)), (torch.diagonal, ramp(3, 4)), (lambda x: x.t().imag, numbers(3))
+    for view, x in views:
+        f = jit(lambda x, view=view: view(x).contiguous())
+        for _ in range(2):
+            f(x).fill_(5.0)
+            yield x
+
+
+@case
+def layouts_of_views_without_strides(jit):
+    def told(v):
+        return v.stride(), v.is_contiguous()
+
+    f = jit(lambda x: (told(x.diagonal()), told(x.unfold(1, 2, 2)), told(x.unfold(0, 2, 1)[1:].movedim(0, -1))))
+    g = jit(lambda x: (told(x.real), told(x.t().imag), told(torch.view_as_real(x.t())), told(x.real[:1].expand(3, 6))))
+    h = jit(lambda x: told((x * 1).as_strided((2, 3), (1, 2))))
+    for n in (4, 5):
+        yield f(ramp(n, 6)), g(numbers(n, 6)), h(ramp(n, 6))
+
+
+@case
+def strides_given_to_what_was_made(jit):
+    def f(x):
+        made = x * 1
+        made.as_strided_((2, 2), (1, 2), 1)
+        return made, made + 1
+
+    f = jit(f)
+    for n in (3, 4):
+        found = f(ramp(n, n))
+        found[0].mul_(3)
+        yield found
+
+
+@case(outcome=FELL_BACK)
+def data_of_views_without_strides(jit):
+    f = jit(lambda x: x.diagonal().data)
+    x = ramp(3, 3)
+    for _ in range(2):
+        f(x).fill_(7.0)
+        yield x
+
+
+@case
+def rows_of_inner_dimensions_lie_in_order(jit):
+    places = torch.tensor([2, 0])
+    f = jit(lambda x, y: (x.index_copy(1, places, y), x.index_add(1, places, y), x.index_fill(1, places, 2.0)))
+    g = jit(lambda x, y: torch.diagonal_scatter(x, y, 1, 1, 2))
+    for n in (3, 5):
+        yield f(ramp(n, 4), ramp(n, 2) + 1), g(ramp(2, n, n), ramp(2, n - 1))
+
+
+@case
+def gradients_of_parts_lie_in_order(jit):
+    f = jit(lambda x, y: torch.autograd.grad(torch.complex(x, y).abs().sum(), (x, y)))
+    for n in (3, 5):
+        yield f(ramp(n).requires_grad_(), torch.tensor(0.5).requires_grad_())
