@@ -151,6 +151,19 @@ def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:
             raise RuntimeError(f"replication_pad{spatial}d: cannot take an edge of input {list(input.shape)}")
 
 
+def _cut_within(input: Tensor, amounts: Numbers) -> Numbers:
+    """Cuts of no more than there is: one of more leaves a border of the other side's edge, so much narrower."""
+    found: list[Any] = []
+    for number in range(len(amounts) // 2):
+        before, after, size = *amounts[2 * number : 2 * number + 2], input.shape[input.ndim - 1 - number]
+        if before < -size:
+            before, after = -size, after + before + size
+        elif after < -size:
+            before, after = before + after + size, -size
+        found += before, after
+    return tuple(found)
+
+
 @planned
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Plan:
     """A border: (left, right) of the last dimension, then of the one before it, and so on; negative numbers cut.
@@ -172,9 +185,11 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         if value is not None and value != 0:
             raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
         _check_borders(input, amounts, mode)
+    if mode == "replicate":
+        amounts = _cut_within(input, amounts)
     for number in range(len(amounts) // 2):
         before, after, size = amounts[2 * number], amounts[2 * number + 1], input.shape[input.ndim - 1 - number]
-        if size + before + after < 0 or (size == 0 and (before < 0 or after < 0)):
+        if min(before, after) < -size or size + before + after < 0 or (size == 0 and (before < 0 or after < 0)):
             raise RuntimeError(f"pad: padding {list(amounts)} leaves less than nothing of input {list(input.shape)}")
     if isinstance(value, complex):
         raise TypeError("pad(): argument 'value' must be float, not complex")

@@ -295,3 +295,18 @@ def test_results_that_gradients_do_not_read_may_be_overwritten(name):
     for a, b, c in zip(theirs, eager, jitted, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-4)
         assert (b == c).all()
+
+
+@pytest.mark.parametrize("amounts", [(-4, 5), (5, -4), (-4, 2), (2, -4), (-3, 2)])
+def test_replicated_borders_of_cuts_of_more_than_there_is(amounts):
+    found, expected = (
+        library.nn.functional.pad(library.arange(6.0).reshape(1, 2, 3), amounts, "replicate")
+        for library in (ej, torch)
+    )
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "circular"])
+def test_cuts_of_more_than_there_is_are_refused(mode):
+    with pytest.raises(RuntimeError, match="padding"):
+        ej.nn.functional.pad(ej.ones(1, 2, 3), (2, -4), mode)
