@@ -46,7 +46,8 @@ class Distribution:
 
     def _check_parameters(self) -> None:
         for name, constraint in self.arg_constraints.items():
-            if is_dependent(constraint) or name not in self.__dict__:
+            held = name in self.__dict__ or isinstance(getattr(type(self), name, None), property)
+            if is_dependent(constraint) or not held:
                 continue
             value = getattr(self, name)
             if not constraint.check(value).all():

@@ -555,3 +555,5 @@ def test_halves_are_transformed_distributions(library: Any) -> None:
         half.base_dist.scale = library.tensor([4.0, 5.0])
         assert half.scale.tolist() == [4.0, 5.0]
         assert tuple(half.expand((3, 2)).scale.shape) == (3, 2)
+        with pytest.raises(ValueError, match=f"parameter scale .* of distribution {kind.__name__}"):
+            kind(library.tensor([-1.0]), validate_args=True)
