@@ -360,7 +360,7 @@ def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, generator: Generator 
 @planned
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, generator: Generator | None = None) -> Plan:
     """Fill with uniform numbers in [a, b). RuntimeError where a > b, NotImplementedError for integers."""
-    if type(a) in (int, float) and type(b) in (int, float) and a > b:
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     if self.dtype.is_complex:
         return _fill_complex, (self, rand, b - a, a * (1 + 1j), generator)

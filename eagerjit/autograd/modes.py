@@ -102,6 +102,17 @@ class inference_mode(_DecoratorContextManager):
     def clone(self) -> inference_mode:
         return inference_mode(self.enabled)
 
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if isgeneratorfunction(function):
+            return resumed_inside(functools.partial(inference_mode, self.enabled), function)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with inference_mode(self.enabled):
+                return function(*args, **kwargs)
+
+        return wrapped
+
 
 class set_grad_enabled(_GradMode):
     """Sets grad mode at once; as a context it also sets it back."""

@@ -130,18 +130,21 @@ def _slope(x: Tensor, d: int, spacing: Any, edge_order: int) -> Tensor:
 
     if not isinstance(spacing, Tensor) or spacing.ndim != 1:
         return _slope_of_equal_steps(at, n, spacing, edge_order, d)
+    count = spacing.shape[0]
+    if count != n and count != 3:  # of three the two steps are those of all places, as in PyTorch
+        raise RuntimeError(f"torch.gradient expected {n} coordinates for dimension {d}, but got {count}")
     steps = diff(spacing).reshape(shape)
-    left, right = views.slice_dim(steps, d, 0, n - 2), views.slice_dim(steps, d, 1, n - 1)
+    left, right = views.slice_dim(steps, d, 0, count - 2), views.slice_dim(steps, d, 1, count - 1)
     inside = (
         -right / (left * (left + right)) * at(0, n - 2)
         + (right - left) / (left * right) * at(1, n - 1)
         + left / (right * (left + right)) * at(2, n)
     )
-    a, b = views.slice_dim(steps, d, 0, 1), views.slice_dim(steps, d, n - 2, n - 1)
+    a, b = views.slice_dim(steps, d, 0, 1), views.slice_dim(steps, d, count - 2, count - 1)
     if edge_order == 1:
         start, end = (at(1, 2) - at(0, 1)) / a, (at(n - 1, n) - at(n - 2, n - 1)) / b
     else:
-        c, e = views.slice_dim(steps, d, 1, 2), views.slice_dim(steps, d, n - 3, n - 2)
+        c, e = views.slice_dim(steps, d, 1, 2), views.slice_dim(steps, d, count - 3, count - 2)
         start = -(2.0 * a + c) / (a * (a + c)) * at(0, 1) + (a + c) / (a * c) * at(1, 2) - a / (c * (a + c)) * at(2, 3)
         end = (
             b / (e * (e + b)) * at(n - 3, n - 2)

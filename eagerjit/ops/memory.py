@@ -68,8 +68,8 @@ def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[...,
             # which native walks ask where a sequence is no int.
             out._node.replaced, out._node.sequence = old, float(out._node.sequence)
         self._data, self._node, self._index = out._data, out._node, out._index
-        is_copied = tracer is not None and function is as_strided  # compiled code keeps no strides of its own
-        if _let_view(self, old) or old._view is not None or is_copied:
+        # Compiled code has no strides of its own: there the tensor is a view of what it was.
+        if _let_view(self, old) or old._view is not None or tracer is not None:
             self._view = out._view
             storage_of(self).register(self)
         if tracer is not None:

@@ -36,7 +36,7 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     size = input.shape[d]
     if isinstance(split_size, (tuple, list)):
         lengths = list(split_size)
-        if any(type(length) is int and length < 0 for length in lengths):
+        if any(length < 0 for length in lengths):
             raise RuntimeError(
                 f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={lengths}"
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling.kinds import is_integer
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
@@ -183,6 +184,9 @@ unfold_view = ViewOp(
 
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of `size` elements, `step` apart, along a dimension; a view whose last dimension is the window."""
+    for name, value in (("size", size), ("step", step)):
+        if not is_integer(value):
+            raise TypeError(f"unfold(): argument '{name}' must be int, not {type(value).__name__}")
     d = views.dimension(dimension, input.ndim)
     length = input.shape[d] if input.ndim else 1
     if size < 0:

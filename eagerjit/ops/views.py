@@ -249,6 +249,8 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
             raise RuntimeError(
                 "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension 0"
             )
+        if not keep and d < 0 and (i < added or old[i - added] == 1):
+            raise RuntimeError(f"expand({list(old)}, size={list(target)}): sizes must not be negative")
         resolved.append(old[i - added] if keep else d)
     return expand_view(input, tuple(resolved))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import attempt, case
 
 
 @case
@@ -140,3 +140,13 @@ def states_of_generators_put_back(jit):
 
     for _ in range(4):
         yield f(torch.zeros(3)), kept
+
+
+@case
+def ends_of_uniform_numbers_in_the_wrong_order(jit):
+    @jit
+    def f(x, first, last):
+        return x.clone().uniform_(first, last)
+
+    for first, last in ((1, 2), (2, 3), (1, 0), (1.0, 2.5), (1.0, 0.5), (0, 4)):
+        yield attempt(f, torch.zeros(3), first, last)

@@ -491,3 +491,29 @@ def labels_of_any_number_of_steps(jit):
     for steps, longest in ((4, 5), (0, 0), (5, 5)):
         scores = torch.ones(steps, 2, 4)
         yield attempt(compiled, scores, torch.ones(2, 2).long(), torch.tensor([longest] * 2), torch.tensor([1, 1]))
+
+
+@case(versions=4)
+def coordinates_of_another_number(jit):
+    @jit
+    def f(x, places):
+        return torch.gradient(x, spacing=(places,), dim=0)
+
+    for rows, count in ((5, 5), (6, 6), (5, 2), (5, 1), (5, 3), (5, 0), (2, 2), (6, 5)):
+        x = torch.arange(2.0 * rows).reshape(rows, 2).sin()
+        yield attempt(f, x, torch.arange(float(count)) ** 2)
+
+
+@case
+def sizes_of_views_below_zero(jit):
+    @jit
+    def f(x, n):
+        return x.split([n, 6 - n])
+
+    @jit
+    def g(x, n):
+        return x[None].expand(n, 6, 2)
+
+    x = torch.arange(12.0).reshape(6, 2)
+    for n in (2, 3, -1, 7, 6, -2, 0):
+        yield attempt(f, x, n), attempt(g, x, -3 if n == -1 else n)

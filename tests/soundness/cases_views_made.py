@@ -292,3 +292,24 @@ def gradients_of_parts_lie_in_order(jit):
     f = jit(lambda x, y: torch.autograd.grad(torch.complex(x, y).abs().sum(), (x, y)))
     for n in (3, 5):
         yield f(ramp(n).requires_grad_(), torch.tensor(0.5).requires_grad_())
+
+
+@case
+def made_tensors_turned_in_place(jit):
+    @jit
+    def f(x):
+        y, z = x * 2, x * 3
+        rows = y.t_(), y[0], list(y.stride()), y.is_contiguous(), y.contiguous()
+        return rows, (x * 4).transpose_(0, 1).mul_(2), z.unsqueeze_(1).swapaxes_(0, 2), z.is_contiguous()
+
+    for rows in (2, 3, 4):
+        turned, scaled, third, contiguous = f(torch.arange(6.0 * rows).reshape(rows, 6))
+        turned[0].zero_()
+        yield turned, scaled, list(scaled.stride()), third, list(third.stride()), contiguous
+
+
+@case
+def windows_of_no_integers(jit):
+    for size, step in ((True, 1), (1.0, 1), (2, 2.0), (2, 1)):
+        for function in (torch.Tensor.unfold, torch.unfold_copy):
+            yield attempt(jit(lambda x, f=function, n=size, s=step: f(x, 0, n, s)), torch.arange(6.0).reshape(3, 2))
