@@ -87,8 +87,8 @@ def _along(holder: Any, key: Any, value: Any, path: tuple[str, ...], changing: S
 
 def _value(base: Any, attributes: tuple[str, ...]) -> Any:
     for name in attributes:
-        if lookup.is_computed(base, name):
-            return _MISSING  # the code that computes it is watched itself
+        if lookup.is_computed(base, name) or lookup.is_cached_later(base, name):
+            return _MISSING  # the code that computes it is watched itself, and may keep what it gives
         if name in _VIEWS and isinstance(base, Tensor):
             return _MISSING
         try:
