@@ -7,6 +7,7 @@ from typing import Any
 
 from eagerjit.calling.casts import CASTS, converting
 from eagerjit.calling.public import public
+from eagerjit.control.structure import in_vmap
 from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
 from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor, lu_factor_ex, lu_solve, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices, right_side
@@ -123,7 +124,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
     A is (..., m, n), B (..., m, k) or vectors, X (..., n, k). Singular values up to `rcond` times the largest count as
     0; by default the precision of the dtype times max(m, n). Which of the other three are empty depends on `driver`, as
-    in PyTorch. Raises RuntimeError for other drivers, and for shapes and dtypes that do not fit.
+    in PyTorch; there are no residuals where a rank is below n. Raises RuntimeError for other drivers, and for shapes
+    and dtypes that do not fit.
     """
     matrices("lstsq", A)
     if A.dtype is not B.dtype:
@@ -144,12 +146,21 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     limit = spectral.resolution(A) if rcond is None else float(rcond)
     solution = spectral.lstsq.call(A, right, limit)
     real = dtypes.REAL_OF.get(A.dtype, A.dtype)
-    residuals = (solution.real if A.dtype.is_complex else solution).flatten()[:0]
-    if m > n and driver != "gelsy":
-        residuals = ((A @ solution - right).abs() ** 2).sum(-2)
     rank = matrix_rank(A.detach(), rtol=limit) if driver != "gels" else A.new_zeros((0,), dtype=dtypes.int64)
+    residuals = (solution.real if A.dtype.is_complex else solution).flatten()[:0]
+    if _has_residuals(driver, m, n, rank):
+        residuals = ((A @ solution - right).abs() ** 2).sum(-2)
     values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_zeros((0,), dtype=real)
     return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+
+
+def _has_residuals(driver: str, m: Any, n: Any, rank: Tensor) -> bool:
+    """Whether there are more rows than columns, and none of these is known to depend on others."""
+    if m <= n or driver == "gelsy":
+        return False
+    if driver == "gels" or in_vmap():  # vmap's examples have one shape, whatever their ranks are
+        return True
+    return bool((rank == n).all())
 
 
 @public

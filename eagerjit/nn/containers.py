@@ -129,7 +129,8 @@ class ModuleList(_Sequence):
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
-        self.extend(modules or ())
+        if modules is not None:
+            self.extend(modules)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -158,7 +159,8 @@ class ModuleDict(Module):
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None):
         super().__init__()
-        self.update(modules or {})
+        if modules is not None:
+            self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
         return self._modules[key]  # type: ignore[return-value]

@@ -32,7 +32,8 @@ class ParameterList(Module):
     def __init__(self, values: Iterable[Any] | None = None):
         super().__init__()
         self._size = 0
-        self.extend(values or ())
+        if values is not None:
+            self.extend(values)
 
     def _name(self, index: int) -> str:
         index = operator.index(index)

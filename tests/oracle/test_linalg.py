@@ -181,6 +181,30 @@ def test_any_shape(name: str, matrix: str) -> None:
     compare(ANY[name], MATRICES[matrix], tolerance=1e-7, grad=name not in NO_GRADIENT)
 
 
+@pytest.mark.parametrize("driver", ["gels", "gelsd", "gelss"])
+@pytest.mark.parametrize("shape", [(5, 3), (2, 5, 3), (3, 5)])
+def test_dependent_columns_leave_no_residuals(shape: tuple[int, ...], driver: str) -> None:
+    matrix = np.random.default_rng(3).standard_normal(shape)
+    for _ in range(2):
+        compare(lambda t, x: [t.linalg.lstsq(x, x * x, driver=driver).residuals.shape], matrix, grad=False)
+        first = matrix[0] if matrix.ndim == 3 else matrix
+        first[:, 1] = first[:, 0]
+
+
+def test_compiled_calls_ask_for_residuals_anew() -> None:
+    compiled = eagerjit.jit(lambda x: eagerjit.linalg.lstsq(x, x * x, driver="gelsd").residuals)
+    whole = eagerjit.tensor(np.random.default_rng(3).standard_normal((5, 3)))
+    dependent = whole.clone()
+    dependent[:, 1] = dependent[:, 0]
+    assert [tuple(compiled(x).shape) for x in (whole, dependent, whole)] == [(3,), (0,), (3,)]
+
+
+def test_examples_of_vmap_have_residuals() -> None:
+    matrices = eagerjit.tensor(np.random.default_rng(3).standard_normal((2, 5, 3)))
+    residuals = eagerjit.vmap(lambda x: eagerjit.linalg.lstsq(x, x, driver="gelsd").residuals)(matrices)
+    assert residuals.shape == (2, 3)
+
+
 PAIRS: dict[str, Any] = {
     "solve": lambda t, x, y: t.linalg.solve(x, y),
     "solve vector": lambda t, x, y: t.linalg.solve(x, y[:, 0]),

@@ -59,6 +59,7 @@ CONTAINERS: dict[str, Callable[[Any], Any]] = {
     "list add": lambda t: repr(operator.add(t.nn.ModuleList([t.nn.ReLU()]), [t.nn.Tanh()])),
     "list slice": lambda t: repr(t.nn.ModuleList(layers(t, 1, 2, 3, 4))[::2]),
     "list extend": lambda t: t.nn.ModuleList().extend(3),
+    "list bad": lambda t: t.nn.ModuleList(0),
     "list call": lambda t: t.nn.ModuleList([t.nn.ReLU()])(t.ones(1)),
     "dict": lambda t: repr(t.nn.ModuleDict({"b": t.nn.ReLU(), "a": t.nn.Tanh()})),
     "dict keys": lambda t: list(t.nn.ModuleDict([("b", t.nn.ReLU()), ("a", t.nn.Tanh())]).keys()),
@@ -78,6 +79,24 @@ CONTAINERS: dict[str, Callable[[Any], Any]] = {
         n for n, _ in (t.nn.ParameterDict({"a": t.ones(1)}) | t.nn.ParameterDict({"b": t.ones(1)})).named_parameters()
     ],
 }
+
+
+def counting(kind: Any, method: str) -> Any:
+    """A class of containers that counts how often they are filled."""
+
+    def filled(self: Any, *given: Any) -> Any:
+        self.times = self.__dict__.get("times", 0) + 1
+        return getattr(kind, method)(self, *given)
+
+    return type("Counting", (kind,), {method: filled})
+
+
+@pytest.mark.parametrize("name", ["ModuleList", "ModuleDict", "ParameterList", "ParameterDict"])
+@pytest.mark.parametrize("given", [(), (None,), ([],)])
+def test_containers_of_nothing_are_not_filled(name: str, given: tuple[Any, ...]) -> None:
+    """Derived classes fill themselves in a method that needs what they set after the container's own start."""
+    method = "update" if name.endswith("Dict") else "extend"
+    agree(lambda t: getattr(counting(getattr(t.nn, name), method)(*given), "times", 0))
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
