@@ -40,7 +40,7 @@ def fit(grad: Any, argument: Any) -> Any:
     if not isinstance(argument, Tensor) or grad is None:
         return grad
     if grad.dtype.is_complex and not argument.dtype.is_complex:
-        grad = grad.real
+        grad = grad.real.contiguous()  # as a result of an op: a view's strides would tell of the complex numbers
     if grad.dtype is not argument.dtype:
         grad = grad.to(argument.dtype)
     shape, given = argument.shape, grad.shape

@@ -145,7 +145,7 @@ class Variant:
     @property
     def native(self) -> bool:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
-        python = self.guards or self._sized or self.attributes
+        python = self.guards or self._sized or self.attributes or self.asked.met
         around: Any = self.notes or self.clocks.clocks or self.inquiries or self.host
         around = around or any(type(target) is Path for _, target in self.commit)
         told_apart = self.apart is not None

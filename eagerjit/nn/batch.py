@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.calling.dispatch import Op
+from eagerjit.effects.cautions import caution
 from eagerjit.nn.affine import Affine
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy
@@ -317,10 +317,7 @@ class _InstanceNorm(_NormBase):
                     f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
                     f"{x.shape[1]}."
                 )
-            warnings.warn(
-                f"input's size at dim={dim} does not match num_features, which is not used because affine=False",
-                stacklevel=3,
-            )
+            caution(f"input's size at dim={dim} does not match num_features, which is not used because affine=False")
         of_input = self.training or not self.track_running_stats
         state = (self.running_mean, self.running_var, self.weight, self.bias)
         out = instance_norm(x, *state, of_input, 0.0 if self.momentum is None else self.momentum, self.eps)

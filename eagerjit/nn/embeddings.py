@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from eagerjit.autograd.modes import no_grad
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.compiler.ops import indexing
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.ops import counted
+from eagerjit.ops.conditions import required
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
@@ -19,6 +22,7 @@ from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Parameter, Tensor
 
+NEGATIVE, TOO_LARGE = "Class values must be non-negative.", "Class values must be smaller than num_classes."
 
 def _embedding(
     weight: Tensor, input: Tensor, padding_idx: int | None, by_frequency: bool = False, error: str = "IndexError"
@@ -222,34 +226,44 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {tensor.dtype}")
     if num_classes == -1:
         return _one_hot.call(tensor, (_classes_in(tensor),))
-    if num_classes > 0 and state.tracer is None:
-        try:
-            return _one_hot.call(tensor, (num_classes,))
-        except (IndexError, RuntimeError):
-            pass  # what is wrong is said below
-    if state.tracer is None:
-        classes = host_array(tensor._data)
-        if classes.size and classes.min() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        if classes.size and classes.max() >= num_classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
-    # Compiled code has no classes to look at beforehand: a write out of range is the error of the call.
-    return _one_hot.call(tensor, (num_classes,))
+    if num_classes <= 0:
+        _only_any(tensor)
+        num_classes = 0
+    try:
+        return _one_hot.call(tensor, (num_classes,))
+    except RuntimeError:
+        if state.tracer is None:
+            _check_classes(host_array(tensor._data), num_classes)
+        raise
+
+
+def _check_classes(classes: np.ndarray[Any, Any], count: int) -> None:
+    """Say what is wrong in PyTorch's words, without the op's name behind them."""
+    if classes.min() < 0:
+        raise RuntimeError(NEGATIVE)
+    if classes.max() >= count:
+        raise RuntimeError(TOO_LARGE)
+
+
+def _only_any(tensor: Tensor) -> None:
+    if not tensor.numel():
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
 
 
 def _classes_in(tensor: Tensor) -> Any:
     """The largest number and 1."""
-    if not tensor.numel():
-        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    _only_any(tensor)
     classes = counted.bins(tensor, 0, "the number of classes depends on values")
     if classes < 0:
-        raise RuntimeError("Class values must be non-negative.")
+        raise RuntimeError(NEGATIVE)
     return classes
 
 
 def _one_hot_body(input: Tensor, classes: Any) -> Tensor:
-    """Zeros, and a 1 at each class number."""
-    return input.new_zeros(*input.shape, *classes).scatter(-1, input.unsqueeze(-1), 1)
+    """Zeros, and a 1 at each class number; that one is negative comes before that another is too large."""
+    known = required((input >= 0).all().expand(input.shape), input, "RuntimeError", NEGATIVE)
+    known = required(known < classes[0], known, "RuntimeError", TOO_LARGE)
+    return input.new_zeros(*input.shape, *classes).scatter(-1, known.unsqueeze(-1), 1)
 
 
 _one_hot = Op("one_hot", _one_hot_body, None, differentiable=False, shapes=("classes",))

@@ -70,6 +70,22 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
     index_put(base, integer_indices(tensors, base.shape), value, accumulate=False)
 
 
+def check_keys(base: Tensor, keys: list[Any]) -> None:
+    """Refuse no index tensors at all, and more than there are dimensions."""
+    if not keys:
+        raise RuntimeError("index_put_(): at least one index tensor is needed")
+    if len(keys) > base.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {base.ndim} (got {len(keys)})")
+
+
+def with_places(base: Tensor, keys: list[Any]) -> tuple[Tensor, list[Any]]:
+    """The tensor with a dimension of size 1 for each mask that has none itself, which then has that one."""
+    for position, key in enumerate(keys):
+        if key.dtype is dtypes.bool_ and not key.ndim:
+            base, keys = base.unsqueeze(position), [*keys[:position], key.unsqueeze(0), *keys[position + 1 :]]
+    return base, keys
+
+
 def check_values(base: Tensor, keys: list[Tensor], value: Any, accumulate: bool) -> None:
     """Refuse values of another dtype, but for one number that is written where a single mask holds."""
     if not isinstance(value, Tensor) or value.dtype is base.dtype:
@@ -132,6 +148,8 @@ def _assigned(value: Any, base: Tensor) -> Any:
 
 def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) -> None:
     """base[indices] = value, or += with `accumulate`, in place."""
+    if any(index is not None for index in indices[base.ndim :]):
+        raise IndexError(f"too many indices for tensor of dimension {base.ndim}")
     indices = indices[: base.ndim]  # masks take several dimensions each
     used, front, shape = gathered(indices)
     moved = base.permute(front)

@@ -9,7 +9,7 @@ from typing import Any
 
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import widened
-from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.taps import (
     cubic,
     in_columns,
@@ -134,10 +134,10 @@ def _interpolated(input: Tensor, size: Any, scales: tuple[float | None, ...], mo
 def _interpolated_gradient(
     g: Tensor, out: Tensor, input: Tensor, size: Any, scales: tuple[float | None, ...], mode: str, align: bool
 ) -> Tensor:
-    y = widened(g)[0]
+    y = g.to(wide(g.dtype))
     for axis in reversed(_order(input.shape[2:], size)):
         y = unresized_line.call(y, axis + 2, input.shape[axis + 2], scales[axis], align, mode)
-    return as_dtype(y, g.dtype)
+    return y.to(g.dtype)
 
 
 def _order(old: Any, new: Any) -> Sequence[int]:

@@ -86,6 +86,8 @@ def histogramdd(
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"histogramdd" not implemented for {input.dtype}')
+    if not isinstance(weight, Tensor | None):
+        raise TypeError(f"histogramdd(): argument 'weight' must be Tensor, not {type(weight).__name__}")
     if weight is not None and tuple(weight.shape) != tuple(input.shape[:-1]):
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "

@@ -35,6 +35,8 @@ def keep(optimizer: Any, group: Any, gradients: list[Tensor | None], states: lis
     if not hasattr(type(group), "holds_options"):  # a dictionary that the program has put there, which notes no changes
         return
     ids, present = [*map(id, group["params"])], [g is not None for g in gradients]
+    if len(set(ids)) < len(ids):  # whose steps are several updates
+        return
     _found.setdefault(optimizer, {})[id(group)] = _Found(group, mode.epoch(), ids, present, states)
 
 

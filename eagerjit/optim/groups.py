@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.cautions import caution
 from eagerjit.guards.comparing import Unchanged
 from eagerjit.guards.epochs import Table
 from eagerjit.recording.arrays import TracedNumber
@@ -99,11 +101,24 @@ def checked_group(given: Any, named: list[bool]) -> dict[str, Any]:
         if parameter._node is not None and not parameter.retains_grad:
             raise ValueError("can't optimize a non-leaf Tensor")
     if len(set(map(id, group["params"]))) < len(group["params"]):
-        warnings.warn(
-            "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
-            stacklevel=4,
-        )
+        caution("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error")
     return group
+
+
+def rounds(found: list[tuple[Tensor, Tensor | None]]) -> Iterator[tuple[list[tuple[Tensor, Tensor]], list[Tensor]]]:
+    """What an update takes of parameters with their gradients, and the parameters that it leaves out.
+
+    There is a further one for what is given twice: writes of one update to the same memory would have no order.
+    """
+    parts: dict[int, list[tuple[Tensor, Tensor]]] = {}
+    times: Counter[int] = Counter()
+    for parameter, gradient in found:
+        if gradient is not None:
+            parts.setdefault(times[id(parameter)], []).append((parameter, gradient))
+            times[id(parameter)] += 1
+    for present in parts.values():
+        taken = {id(parameter) for parameter, _ in present}
+        yield present, [parameter for parameter, _ in found if id(parameter) not in taken]
 
 
 def has_names(group: dict[str, Any]) -> bool:

@@ -7,13 +7,13 @@ Most schedules say how a rate follows from the one before, so that several of th
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
+from eagerjit.effects.cautions import caution
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
@@ -28,7 +28,7 @@ def refuse_trace() -> None:
 
 def _warn_of_epoch() -> None:
     """Say that a step needs no epoch."""
-    warnings.warn("the epoch parameter of `scheduler.step()` is not necessary and is deprecated", stacklevel=3)
+    caution("the epoch parameter of `scheduler.step()` is not necessary and is deprecated")
 
 
 class LRScheduler:

@@ -17,7 +17,7 @@ from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.guards.epochs import States, Table, noted
 from eagerjit.optim import again, helpers
 from eagerjit.optim.arithmetic import real, refuse_capturable, refuse_differentiable
-from eagerjit.optim.groups import Group, checked_group, has_names, is_pair
+from eagerjit.optim.groups import Group, checked_group, has_names, is_pair, rounds
 from eagerjit.optim.hooks import common, hook_step, hooked
 from eagerjit.optim.states import begin as begin_states
 from eagerjit.runtime import dtypes, mode
@@ -111,14 +111,12 @@ class Optimizer(helpers.Updates):
             for group in self.param_groups:
                 if thread.tracer is None and again.update_again(self, group):
                     continue
-                with_grad = [(p, p.grad) for p in group["params"]]
-                present = [(p, g) for p, g in with_grad if g is not None]
-                if present:
+                for present, absent in rounds([(p, p.grad) for p in group["params"]]):
                     if group.get("differentiable"):
                         refuse_differentiable(present)
                     if group.get("capturable"):
                         refuse_capturable(present)
-                    self._prepare(group, [p for p, _ in present], [p for p, g in with_grad if g is None])
+                    self._prepare(group, [p for p, _ in present], absent)
                     self._update_alike(group, present)
         if thread.tracer is not None and not self._is_made():
             self._guard_contents(thread.tracer)

@@ -306,9 +306,11 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     """Write values at the positions that the index tensors name, in place; or add them."""
     only_tensors(indices)
     keys = [index_beside(subscript.only_indices(index, of_parts=False), self) for index in indices]
+    assignment.check_keys(self, keys)
     assignment.check_values(self, keys, values, accumulate)
-    filled = keys + [None] * (self.ndim - len(keys))
-    assignment.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)
+    base, keys = assignment.with_places(self, keys)
+    filled = keys + [None] * (base.ndim - len(keys))
+    assignment.index_put(base, subscript.integer_indices(filled, base.shape), values, accumulate)
     return self
 
 

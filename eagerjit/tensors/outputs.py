@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.effects.cautions import caution
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.placement import check_together
 from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
@@ -131,10 +131,9 @@ def _check_dtype(name: str, source: Any, wanted: Any, exactly: bool) -> None:
 
 
 def _warn_of_resizing(out: Tensor, result: Tensor) -> None:
-    warnings.warn(
+    caution(
         f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
         f"the required output shape {list(result.shape)}. This behavior is deprecated, and in a future release outputs "
         "will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, "
-        "inplace, to zero elements with t.resize_(0).",
-        stacklevel=5,
+        "inplace, to zero elements with t.resize_(0)."
     )

@@ -170,7 +170,17 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "an integral of bools": lambda t, x: t.trapezoid(x > 1, x),
     "no differences of what does not fit": lambda t, x: t.diff(x[None], 0, prepend=t.ones(2, 1)),
     "weights of a histogram": lambda t, x: t.histogramdd(x[:, None], 2, weight=t.ones(3, 1)),
+    "a number as weights of a histogram": lambda t, x: t.histogramdd(x[:, None], [2], weight=-1),
     "a flag as an offset": lambda t, x: t.triu(x[None], np.bool_(True)),
+    "a place in no dimensions": lambda t, x: x[0].index_put((t.tensor(0),), t.tensor(2.0)),
+    "a mask in no dimensions": lambda t, x: x[0].index_put((t.tensor(True),), t.tensor(2.0)),
+    "no places at all": lambda t, x: x.index_put((), t.tensor(2.0)),
+    "more places than dimensions": lambda t, x: x.index_put((t.tensor(0), t.tensor(1)), t.tensor(2.0)),
+    "a place behind a mask of all": lambda t, x: x[None].index_put((t.ones(1, 3) > 0, t.tensor(0)), t.tensor(2.0)),
+    "classes of none": lambda t, x: t.nn.functional.one_hot(x[:0].long(), 0),
+    "fewer classes than none": lambda t, x: t.nn.functional.one_hot(x.long(), -2),
+    "a class too large": lambda t, x: t.nn.functional.one_hot(x.long(), 2),
+    "a class below 0": lambda t, x: t.nn.functional.one_hot(x.long() - 1, 5),
     **{
         f"beyond 64 bits: {name}": call
         for name, call in {
@@ -245,6 +255,9 @@ FOUND: dict[str, Callable[[Any], Any]] = {
     "the norm of a huge order": lambda t: (t.ones(2) + 1).norm(1e30),
     "a mean of halves": lambda t: t.normal(t.zeros(3).half(), t.zeros(3)),
     "a deviation of halves": lambda t: t.normal(t.tensor(1.5), t.zeros(3).half()),
+    "a mask without dimensions": lambda t: t.zeros(2, 3).index_put((t.tensor(True),), t.tensor(2.0)),
+    "a mask without dimensions that does not hold": lambda t: t.zeros(3).index_put((t.tensor(False),), t.tensor(2.0)),
+    "such a mask and a place": lambda t: t.zeros(2, 3).index_put((t.tensor(True), t.tensor(1)), t.tensor(2.0), True),
     "middle of a range": lambda t: t.arange(6).narrow(0, 6, 0),
 }
 

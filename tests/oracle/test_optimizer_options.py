@@ -339,3 +339,25 @@ def test_flags_may_be_numbers(name: str, wrap: Callable[..., Any]) -> None:
             (wrap(step) if library is ej else step)()
         found.append(parameter.tolist())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ej.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "LBFGS"])
+def test_a_parameter_given_twice(kind: str, wrap: Callable[[Any], Any]) -> None:
+    def trained_twice(library: Any, wrap: Callable[[Any], Any]) -> list[Any]:
+        twice, once = library.nn.Parameter(library.arange(3.0)), library.nn.Parameter(library.ones(2))
+        with pytest.warns(UserWarning, match="duplicate parameters"):
+            optimizer = getattr(library.optim, kind)([twice, twice, once], lr=0.1)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            ((twice**2).sum() + once.sum()).backward()
+            optimizer.step()
+
+        run = wrap(step)
+        for _ in range(3):
+            run()
+        counts = [float(state["step"]) for state in optimizer.state.values() if "step" in state]
+        return [*twice.tolist(), *once.tolist(), *counts]
+
+    np.testing.assert_allclose(trained_twice(ej, wrap), trained_twice(torch, lambda f: f), rtol=1e-4, atol=1e-6)

@@ -168,3 +168,11 @@ def errors_with_attributes_of_any_name(jit):
         f = jit(lambda x, limit, error=error: check(x * 2, limit, error))
         for limit in (3, 1, 3, 0, 1):
             yield attempt(f, torch.ones(2), limit)
+
+
+@case
+def classes_that_are_none(jit):
+    f = jit(lambda x, n: torch.nn.functional.one_hot(x, n))
+    for values in ([0, 1], [1, 3], [-1, 1], [5, -1], [1, 2], [7, 0]):
+        for count in (3, 4, 0):
+            yield str(attempt(f, torch.tensor(values), count)).partition(" (")[0]

@@ -262,3 +262,29 @@ def gradients_that_pass_unchanged(jit):
             second = torch.autograd.grad(sum((g**2).sum() for g in first), (x, w), create_graph=True)
             yield first, second
             yield torch.autograd.grad(sum((g * x).sum() for g in second), (x, w), allow_unused=True)
+
+
+@case
+def gradients_of_reals_among_complex_numbers(jit):
+    def f(x, z, create_graph):
+        (g,) = torch.autograd.grad((x * z).abs().sum(), x, create_graph=create_graph)
+        return g, g * 2
+
+    jitted = jit(f)
+    for n in (3, 4):
+        x, z = torch.arange(float(n)).requires_grad_(), torch.complex(torch.ones(n), torch.arange(float(n)))
+        yield jitted(x, z, False)
+        yield jitted(x, z, True)
+
+
+@case
+def second_gradients_of_halves_resized(jit):
+    def f(x, mode):
+        y = torch.nn.functional.interpolate(x, scale_factor=2, mode=mode)
+        (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+        return g, torch.autograd.grad((g * g).sum(), x)
+
+    jitted = jit(f)
+    for mode in ("trilinear", "nearest"):
+        for dtype in (torch.bfloat16, torch.float16):
+            yield jitted(torch.arange(8.0).reshape(1, 1, 2, 2, 2).to(dtype).requires_grad_(), mode)

@@ -7,6 +7,8 @@ import logging
 import warnings
 
 import eagerjit as torch
+from eagerjit import nn
+from eagerjit.nn.attention.bias import causal_lower_right
 from tests.soundness.framework import attempt, case
 
 
@@ -118,6 +120,23 @@ def warnings_for_the_caller(jit):
     f = jit(lambda x: checked(x, 2) + checked(x, 3))
     for n in (2, 3, 4, 2):
         yield f(ones(n))
+
+
+@case
+def warnings_of_the_library(jit):
+    norm, tracked = nn.InstanceNorm1d(3), nn.InstanceNorm1d(3, track_running_stats=True)
+    weight = nn.Parameter(ones(3))
+
+    def masked(x):
+        return torch.zeros(x.shape[0], 2).masked_fill(causal_lower_right(x.shape[0], 2), 1.0) + x[:, :1, 0]
+
+    def twice(x):
+        return torch.optim.SGD([weight, weight], lr=0.1).param_groups[0]["lr"] * x
+
+    for part in (norm, tracked, masked, twice):
+        f = jit(lambda x, part=part: part(x))
+        for n in (4, 4, 5):
+            yield attempt(f, ones(n, 4, 5))
 
 
 @case(versions=1)

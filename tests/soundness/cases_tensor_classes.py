@@ -363,3 +363,11 @@ def functions_that_are_asked_about(jit):
 
     for i in range(4):
         yield f(rows(3, i).as_subclass(Watched)), list(met)
+
+
+@case(versions=2)
+def plain_tensors_after_a_subclass(jit):
+    f = jit(lambda x: x * 2)
+    for i, kind in enumerate((plain_class(), torch.Tensor, plain_class(), torch.Tensor)):
+        yield type(f(rows(4, i).as_subclass(kind))).__name__
+        yield type(f(rows(i + 2, i))).__name__

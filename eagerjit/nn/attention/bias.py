@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from enum import IntEnum
 from typing import Any
 
+from eagerjit.effects.cautions import caution
 from eagerjit.runtime import dtypes, layout
 from eagerjit.runtime.once import once
 from eagerjit.tensors.creation import ones
@@ -33,7 +33,7 @@ class CausalBias(Tensor, taken=False):
         if not isinstance(variant, CausalVariant):
             raise AssertionError(f"a variant is one of CausalVariant, and not {variant!r}")
         if variant is CausalVariant.LOWER_RIGHT and seq_len_q > seq_len_kv:
-            warnings.warn("queries before the first key see none of the keys", stacklevel=3)
+            caution("queries before the first key see none of the keys")
         _accept()
         shift = seq_len_kv - seq_len_q if variant is CausalVariant.LOWER_RIGHT else 0
         made = ones((seq_len_q, seq_len_kv), dtype=dtypes.bool_).tril(shift).as_subclass(cls)
