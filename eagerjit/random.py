@@ -190,6 +190,8 @@ def randint(
     """
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     if any(isinstance(x, float) or (isinstance(x, Tensor) and x.ndim) for x in (low, high)):
         raise TypeError("randint(): arguments 'low' and 'high' must be int, not float or Tensor")
     if not isinstance(size, (tuple, list)):
@@ -217,9 +219,14 @@ def randn_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> 
 
 
 @makes
-def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: DType | None = None, **options: Any) -> Tensor:
+def randint_like(
+    input: Tensor, low: Any = None, high: Any = None, *, dtype: DType | None = None, **options: Any
+) -> Tensor:  # fmt: skip
     """Random integers with the shape and dtype of input."""
-    low, high = (0, low) if high is None else (low, high)
+    if low is None and high is None:
+        raise TypeError('randint_like() missing 1 required positional argument: "high"')
+    if low is None or high is None:
+        low, high = 0, low if high is None else high
     return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 

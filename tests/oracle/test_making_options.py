@@ -141,3 +141,26 @@ def test_as_array() -> None:
             given = {k: getattr(t, v) if k == "dtype" else v for k, v in options.items()}
             with pytest.raises(ValueError, match="can't alias"):
                 t.asarray([1.0, 2.0] if "dtype" not in given else t.ones(2), **given)
+
+
+BOUNDS: dict[str, Any] = {
+    "like, high by name": lambda t, x: t.randint_like(x, high=2),
+    "like, both by name": lambda t, x: t.randint_like(input=x, low=5, high=9),
+    "like, low in place, high by name": lambda t, x: t.randint_like(x, 5, high=9),
+    "like, no bounds": lambda t, x: t.randint_like(x),
+    "high in place, size by name": lambda t, x: t.randint(5, size=(30,)),
+    "high and size by name": lambda t, x: t.randint(high=5, size=(30,)),
+    "all by name": lambda t, x: t.randint(low=2, high=5, size=(30,)),
+}
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_bounds_of_integers(bounds: str) -> None:
+    def drawn(t: Any) -> Any:
+        try:
+            found = BOUNDS[bounds](t, t.zeros(30))
+        except Exception as error:
+            return type(error)
+        return str(found.dtype), sorted(set(found.tolist()))
+
+    assert drawn(eagerjit) == drawn(torch)
