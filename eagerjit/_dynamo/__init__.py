@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit._dynamo import config
-from eagerjit._dynamo.eval_frame import OptimizedModule
+from eagerjit._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
 from eagerjit.compiling import allow_in_graph, disable, is_compiling, reset
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "config", "disable", "graph_break", "is_compiling", "mark_dynamic", "optimize",
-    "reset",
+    "OptimizedModule", "allow_in_graph", "config", "disable", "graph_break", "is_compiling", "is_dynamo_supported",
+    "mark_dynamic", "optimize", "reset",
 ]  # fmt: skip
 
 

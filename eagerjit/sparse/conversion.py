@@ -11,7 +11,7 @@ from eagerjit.sparse.access import coordinates_in
 from eagerjit.sparse.pattern import Compressed, Coordinates
 from eagerjit.sparse.tensor import SparseTensor, like, made
 from eagerjit.tensors.making import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Shape, Tensor
 
 
 def flat(indices: Tensor, sizes: tuple[int, ...]) -> Tensor:
@@ -303,6 +303,21 @@ def new_zeros(self: SparseTensor, *sizes: Any, dtype: Any = None, layout: Any = 
     return zeros_of_layout(given, layout, dtype, device).requires_grad_(requires_grad)
 
 
+def new(self: SparseTensor, *arguments: Any, **options: Any) -> Any:
+    """PyTorch's old way to make a tensor of this kind: nothing, sizes, or indices and values and sizes.
+
+    Raises TypeError for anything else.
+    """
+    from eagerjit.sparse.construction import sparse_coo_tensor
+
+    if len(arguments) in (2, 3) and all(isinstance(part, Tensor) for part in arguments[:2]):
+        return sparse_coo_tensor(*arguments, device=self.device)
+    sizes = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], Shape) else arguments
+    if not all(isinstance(size, int) for size in sizes):
+        raise TypeError("new() of a sparse tensor takes sizes, or indices and values; see torch.sparse_coo_tensor()")
+    return new_zeros(self, *sizes) if arguments else new_zeros(self, 0)
+
+
 def tensor(data: SparseTensor, *, requires_grad: bool = False, **options: Any) -> Any:
     """A copy without history."""
     return clone(to(detach(data), **options)).requires_grad_(requires_grad)
@@ -335,7 +350,8 @@ def sparse_mask(self: Tensor, mask: Any) -> Any:
 HANDLERS: dict[str, Any] = {
     **{f.__name__: f for f in (
         coalesce, to_dense, to_sparse, to_sparse_coo, to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc, to,
-        clone, detach, detach_, requires_grad_, copy_, zero_, zeros_like, new_zeros, new_tensor, sparse_mask, tensor,
+        clone, detach, detach_, requires_grad_, copy_, zero_, zeros_like, new_zeros, new_tensor, new, sparse_mask,
+        tensor,
     )},
     **{name: moving(name) for name in (
         "float", "double", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool", "cfloat", "cdouble",
@@ -343,5 +359,4 @@ HANDLERS: dict[str, Any] = {
     )},
     "as_tensor": to, "asarray": to, "empty_like": zeros_like, "new_empty": new_zeros,
     "type_as": lambda self, other: to(self, other.dtype),
-    "new": lambda self, *sizes, **options: new_zeros(self, *sizes),
 }  # fmt: skip

@@ -286,3 +286,26 @@ def test_transposes_of_what_are_no_matrices(name: str, count: int) -> None:
             return t.tensor(list(str(error).encode()))
 
     compare(run)
+
+
+def old_kinds(t: Any) -> dict[str, Any]:
+    """What the method `new` makes of a sparse tensor; None where it raises TypeError."""
+    sparse, places = t.eye(2).to_sparse(), t.tensor([[0, 1], [1, 0]])
+    given: dict[str, Any] = {
+        "nothing": (), "sizes": (2, 3), "a size": (sparse.size(),), "a tuple": ((2, 3),), "a list": ([1.0],),
+        "a tensor": (t.ones(2, 2),), "indices": (places,), "and values": (places, t.tensor([1.0, 2.0])),
+        "and sizes": (places, t.tensor([1, 2]), t.Size([3, 3])),
+    }  # fmt: skip
+
+    def made(arguments: Any) -> Any:
+        try:
+            found = sparse.new(*arguments)
+        except TypeError:
+            return None
+        return str(found.layout), str(found.dtype), tuple(found.shape), found.to_dense().tolist()
+
+    return {name: made(arguments) for name, arguments in given.items()}
+
+
+def test_new_makes_sparse_tensors() -> None:
+    assert old_kinds(eagerjit) == old_kinds(torch)

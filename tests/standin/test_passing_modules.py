@@ -107,6 +107,7 @@ assert not isinstance(torch.nn.ReLU(), (ScriptFunction, ScriptModule))
 assert not torch._C._are_functorch_transforms_active() and get_device_states(torch.ones(1)) == ([], [])
 assert torch.func.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).sum() == 2
 assert not rpc.is_available() and not torch.profiler.kineto_available() and is_dynamo_supported()
+assert torch._dynamo.is_dynamo_supported is is_dynamo_supported
 assert is_compile_supported("cpu") and not is_compile_supported("xpu") and not is_batchedtensor(torch.ones(1))
 assert parse_args("v", "i")(scatter) is scatter and torch.jit._script_if_tracing(scatter) is scatter
 assert torch.onnx.register_custom_op_symbolic("a::b", scatter, 11) is None and AnotherName is ScriptModule
