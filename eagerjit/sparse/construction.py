@@ -37,7 +37,7 @@ def _taken(values: Tensor, requires_grad: bool) -> Tensor:
 
 
 def sparse_coo_tensor(
-    indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
+    indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Any:  # fmt: skip
@@ -46,8 +46,11 @@ def sparse_coo_tensor(
     Without `size` it is the smallest that has these indices; `sparse_coo_tensor(size)` is all zeros. What comes several
     times adds up. Raises RuntimeError for shapes that do not fit.
     """
+    sizes_alone = values is None and (indices is None) != (size is None)
+    if not sizes_alone and (indices is None or values is None):
+        raise TypeError("sparse_coo_tensor() takes indices and values, or a size alone")
     dtype = dtype_argument("sparse_coo_tensor", dtype)
-    if values is None:
+    if sizes_alone:
         sizes = tuple(size if size is not None else indices)
         return empty_coo(sizes, len(sizes), dtype or Defaults.dtype, device).requires_grad_(requires_grad)
     places, entries = _indices(indices, device), _values(values, dtype, device)

@@ -64,6 +64,7 @@ TEXTS = {
     "by columns": lambda t: dense(t).to_sparse_csc(),
     "hybrid": lambda t: dense(t, (3, 2, 2)).to_sparse(1),
     "empty": lambda t: t.sparse_coo_tensor((2, 3)),
+    "empty by name": lambda t: t.sparse_coo_tensor(size=(2, 3), dtype=t.int64),
     "empty hybrid": lambda t: t.sparse_coo_tensor(t.zeros(1, 0, dtype=t.int64), t.zeros(0, 4), (3, 4)),
     "with gradients": lambda t: coo(t, requires_grad=True),
     "parameter": lambda t: t.nn.Parameter(coo(t)),
