@@ -13,7 +13,7 @@ from eagerjit.ops.views import reshaped
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.mistakes import planned_of_ranks
-from eagerjit.tensors.promotion import TYPE_NAMES
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -193,14 +193,19 @@ def _addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex = 1, al
 
 
 def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta * input + alpha * product; with beta 0 input does not count, NaN or not. Of integers factors are whole."""
+    """beta * input + alpha * product; with beta 0 input does not count, NaN or not. Of integers factors are whole.
+
+    Halves are rounded once more than the product was, not by each factor.
+    """
+    dtype = result_type(input, product)
+    input, product = input.to(wide(input.dtype)), product.to(wide(product.dtype))
     if not (input.dtype.is_differentiable or product.dtype.is_differentiable):
         beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         input.expand(tuple(product.shape))  # raises where it does not fit
-        return _beside_nothing.call(product, input) if input.requires_grad else product
-    return product + (input if beta == 1 else input * beta)
+        return (_beside_nothing.call(product, input) if input.requires_grad else product).to(dtype)
+    return (product + (input if beta == 1 else input * beta)).to(dtype)
 
 
 def factors_last(args: tuple[Any, ...]) -> tuple[Any, ...]:

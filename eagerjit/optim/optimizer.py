@@ -199,7 +199,7 @@ class Optimizer(helpers.Updates):
 
     def has_state(self, group: Group, parameter: Tensor) -> bool:
         """Whether the state of a parameter has all that the options now ask for."""
-        return parameter in self.state
+        return bool(self.state.get(parameter))
 
     def counts_steps(self, group: Group) -> bool:
         """Whether the state has a count of steps."""
@@ -248,9 +248,8 @@ class Optimizer(helpers.Updates):
         """Options and state, parameters by number."""
         for hook in self._state_hooks["before saving"].values():
             hook(self)
-        numbers: dict[int, int] = {}
-        for parameter in chain.from_iterable(g["params"] for g in self.param_groups):
-            numbers[id(parameter)] = len(numbers)
+        parameters = chain.from_iterable(g["params"] for g in self.param_groups)
+        numbers = {id(p): number for number, p in enumerate(parameters)}
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]}
             for group in self.param_groups
@@ -392,6 +391,8 @@ def _kept(value: Any) -> Any:
     return "two floats" if is_pair(value) else value
 
 
-def _apart(state: dict[str, Any]) -> dict[str, Any]:
+def _apart(state: Any) -> Any:
     """A parameter's state with a count of steps of its own: in PyTorch each parameter increases its own."""
+    if not isinstance(state, dict):  # a program's own, beside the parameters
+        return state
     return {k: v.clone() if k == "step" and isinstance(v, Tensor) else v for k, v in state.items()}

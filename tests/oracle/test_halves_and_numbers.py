@@ -78,3 +78,33 @@ def test_gradients_as_in_pytorch(dtype: str) -> None:
         (x * 0.1 / 0.3).backward((t.arange(64.0) / 3).to(getattr(t, dtype)))
         found.append(x.grad.float().numpy())
     np.testing.assert_array_equal(*found)
+
+
+WEIGHTED: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "addmm": lambda t, c, a, b: t.addmm(c, a, b, beta=-2.3, alpha=1.7),
+    "baddbmm": lambda t, c, a, b: t.baddbmm(c[None], a[None], b[None], beta=-2.3, alpha=1.7)[0],
+    "addmv": lambda t, c, a, b: t.addmv(c[0], a, b[:, 0], beta=-2.3, alpha=1.7),
+    "addr": lambda t, c, a, b: t.addr(c, a[:, 0], b[0], beta=-2.3, alpha=1.7),
+    "addmm_": lambda t, c, a, b: c.clone().addmm_(a, b, beta=-2.3, alpha=1.7),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weighted_products_round_the_product_and_the_sum(name: str, dtype: str, jitted: bool) -> None:
+    """The rounding of the product, times alpha, and that of the sum: none of beta's and alpha's products."""
+    rng = np.random.default_rng(0)
+    given = [ej.tensor(rng.normal(size=size)).to(getattr(ej, dtype)) for size in ((24, 24), (24, 24), (24, 24))]
+
+    def call(c: Any, a: Any, b: Any) -> Any:
+        return WEIGHTED[name](ej, c, a, b)
+
+    def product(c: Any, a: Any, b: Any) -> Any:
+        return call(c * 0, a, b)
+
+    found = (ej.jit(call) if jitted else call)(*given)
+    assert found.dtype is given[0].dtype
+    exact, product_of = call(*(x.double() for x in given)), product(*(x.double() for x in given))
+    allowed = (exact.abs() + product_of.abs()) * ej.finfo(found.dtype).eps / 2
+    assert bool(((found.double() - exact).abs() <= allowed * 1.05 + 1e-6).all())

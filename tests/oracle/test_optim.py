@@ -535,3 +535,33 @@ def test_schedulers_warn_of_an_epoch_and_refuse_other_objects() -> None:
             schedulers.SequentialLR(optimizer, [scheduler, 3], [2])
         with pytest.raises(TypeError):
             schedulers.ChainedScheduler([scheduler]).step(2)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Rprop", "NAdam", "RAdam", "ASGD"])
+def test_programs_keep_state_of_their_own(name: str) -> None:
+    """Beside the parameters', and of parameters that had no step yet: a wrapper's perturbed weights come and go."""
+
+    def trained(t: Any) -> Any:
+        (parameter, other) = (t.nn.Parameter(t.tensor([1.0, 2.0])) for _ in range(2))
+        optimizer, restored = (getattr(t.optim, name)([p], lr=0.1) for p in (parameter, other))
+        for _ in range(3):
+            optimizer.state[parameter]["before"] = parameter.detach().clone()
+            parameter.grad = optimizer.state[parameter].pop("before") * 2
+            optimizer.step()
+        optimizer.state["kept"], optimizer.state["count"] = t.tensor(3), 7
+        saved = optimizer.state_dict()
+        restored.load_state_dict(saved)
+        own = restored.state["kept"].item(), restored.state["count"]
+        return parameter.tolist(), (sorted(map(str, saved["state"])), own)
+
+    (found, kept), (expected, theirs) = trained(ej), trained(torch)
+    assert kept == theirs and np.allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_parameters_given_twice_are_numbered_as_in_pytorch() -> None:
+    def numbers(t: Any) -> Any:
+        first, second = (t.nn.Parameter(t.ones(1)) for _ in range(2))
+        return t.optim.SGD([first, first, second], lr=0.1).state_dict()["param_groups"][0]["params"]
+
+    with pytest.warns(UserWarning):
+        assert numbers(ej) == numbers(torch)
