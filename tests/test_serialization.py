@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import copy
+import dataclasses
+import datetime
+import enum
+import functools
 import io
 import os
 import pickle
 import pickletools
 import struct
 import zipfile
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from pathlib import Path
 from typing import Any
 
@@ -283,8 +287,7 @@ def test_classes_that_a_program_allows() -> None:
     load = lambda **options: ej.load(io.BytesIO(buffer.getvalue()), **options)  # noqa: E731
     with pytest.raises(pickle.UnpicklingError, match=r"test_serialization\.Record.*add_safe_globals\(\[Record\]\)"):
         load()
-    with pytest.raises(LoadError, match="Record"):
-        load(weights_only=False)
+    assert load(weights_only=False)["record"].value == 3
     with ej.serialization.safe_globals([Record, argparse.Namespace]):
         assert ej.serialization.get_safe_globals() == [Record, argparse.Namespace]
         found = load()
@@ -471,7 +474,7 @@ class Evil:
         return self.call[0], tuple(self.call[1:])
 
 
-@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("weights_only", [True, None])
 @pytest.mark.parametrize(
     "value, text",
     [
@@ -482,12 +485,61 @@ class Evil:
         ([os.path.join], r"asks for posixpath\.join"),
     ],
 )
-def test_functions_are_never_called(value: Any, text: str, weights_only: bool) -> None:
+def test_functions_are_never_called(value: Any, text: str, weights_only: bool | None) -> None:
     for options in FORMATS:
         buffer = io.BytesIO()
         torch.save(value, buffer, **options)
         with pytest.raises(LoadError, match=text):
             ej.load(io.BytesIO(buffer.getvalue()), weights_only=weights_only)
+
+
+class Kind(enum.Enum):
+    """Keys of a program."""
+
+    FIRST = 1
+
+
+@dataclasses.dataclass
+class Settings:
+    """A class of a program whose instances have fields."""
+
+    rate: float
+    shape: tuple[int, ...]
+
+
+class Table(dict):
+    """A dictionary of a program."""
+
+
+def test_trusted_files_hold_objects_of_any_class() -> None:
+    numbers = np.random.RandomState(3)
+    table = Table(a=torch.ones(2))
+    table.name = "table"
+    value = {
+        "settings": Settings(0.5, (2, 3)), "queue": deque([1, torch.zeros(1)], 5), Kind.FIRST: Kind.FIRST,
+        "when": datetime.datetime(2020, 1, 2), "table": table, "numbers": numbers, "path": Path("a") / "b",
+        "called": Evil(os.path.join, "a", "b"), "function": os.path.join, "set": {Kind.FIRST}, "object": object(),
+        "ordered": OrderedDict([(Kind.FIRST, 1)]), "partial": functools.partial(os.path.join, "a"),
+    }  # fmt: skip
+    for options in FORMATS:
+        buffer = io.BytesIO()
+        torch.save(value, buffer, **options)
+        found = ej.load(io.BytesIO(buffer.getvalue()), weights_only=False)
+        assert found["settings"] == value["settings"] and found["when"] == value["when"]
+        assert found["queue"].maxlen == 5 and found["queue"][1].tolist() == [0.0]
+        assert type(found["table"]) is Table and found["table"].name == "table" and found["table"]["a"].sum() == 2
+        assert found["called"] == "a/b" and found["function"] is os.path.join and found["partial"]("b") == "a/b"
+        assert found[Kind.FIRST] is Kind.FIRST and found["set"] == {Kind.FIRST} and type(found["object"]) is object
+        assert found["ordered"] == value["ordered"] and found["path"] == value["path"]
+        assert found["numbers"].get_state()[1].tolist() == numbers.get_state()[1].tolist()
+        with pytest.raises(LoadError, match="asks for"):
+            ej.load(io.BytesIO(buffer.getvalue()))
+
+
+@pytest.mark.parametrize("missing", [b"nowhere\nthing\n", b"os\nnothing\n", b"torch.nn\nNothing\n", b"\nthing\n"])
+def test_what_trusted_files_name_and_is_not_here(missing: bytes) -> None:
+    with pytest.raises(LoadError, match=r"asks for .*, which is not here"):
+        ej.load(io.BytesIO(pickled(b"\x80\x02c" + missing + b".")), weights_only=False)
 
 
 def pickled(body: bytes) -> bytes:

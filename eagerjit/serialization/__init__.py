@@ -98,14 +98,13 @@ def load(
 ) -> Any:
     """Read what `save`, or `torch.save` of any version since 0.4, wrote.
 
-    Data, tensors and arrays are read, and instances of classes that `add_safe_globals` names. With
-    `weights_only=False` also those of imported Modules and optimizers: they get their attributes, and no function of
-    the file's choice is called. `map_location` is needed for tensors of other devices; `mmap` reads a path's tensors
-    when they are used. Raises LoadError, saying what is wrong, for files that are damaged or something else, EOFError
-    for empty ones, TypeError for options that unpicklers do not have; texts of Python 2 are read as UTF-8 whatever they
-    say.
+    Data, tensors and arrays are read, and instances of classes that `add_safe_globals` names. `weights_only=False` is
+    for files that you trust: as Python's own pickles they import what they name, and call it. `map_location` is needed
+    for tensors of other devices; `mmap` reads a path's tensors when they are used. Raises LoadError, saying what is
+    wrong, for files that are damaged or something else, EOFError for empty ones, TypeError for options that unpicklers
+    do not have; texts of Python 2 are read as UTF-8 whatever they say.
     """
-    known, locate = Known(classes=weights_only is False), _Locations(map_location)
+    known, locate = Known(trusted=weights_only is False), _Locations(map_location)
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("f must be a string or os.PathLike object in order to use mmap argument")
@@ -159,7 +158,7 @@ def _read_archive(source: archive.Archive, known: Known, locate: _Locations) -> 
         return found if found.dtype is kind.dtype else FileStorage(found.data, kind.dtype, found.shared, found.memory)
 
     pickled = source.read("data.pkl").data
-    return Unpickler(pickled, known.find, known.may_call, storage).load()
+    return Unpickler(pickled, known, storage).load()
 
 
 class _Shown:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
-import sys
-from argparse import Namespace
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from pathlib import PosixPath
 from typing import Any
 
 import numpy as np
@@ -119,6 +117,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """What a file may call, under the names files use."""
 
+_PYTHONS = ("builtins", "collections")
+"""Modules whose functions a trusted file calls as they are, with keys of any kind."""
+
 _VALUES: dict[str, Any] = {
     "numpy.ndarray": np.ndarray,
     "torch.Tensor": Tensor,
@@ -129,8 +130,6 @@ _VALUES: dict[str, Any] = {
     **{f"torch.{dtype.name}": dtype for dtype in (*dtypes.ALL, *dtypes.EVALUATED)},
 }
 """What a file may name without calling it."""
-
-_DATA_CLASSES = (Namespace, PosixPath)
 
 _added: dict[str, Any] = {}
 
@@ -168,10 +167,10 @@ class safe_globals:
 
 
 class Known:
-    """Finds the globals of one file. `classes`: Modules, optimizers and plain records that are imported count too."""
+    """Finds the globals of one file. `trusted`: all that can be imported count, as for Python's own pickles."""
 
-    def __init__(self, classes: bool):
-        self.classes = classes
+    def __init__(self, trusted: bool):
+        self.trusted = trusted
         self.callable: set[int] = {id(function) for function in _FUNCTIONS.values()}
 
     def find(self, module: str, name: str) -> Any:
@@ -181,7 +180,7 @@ class Known:
         if full in _added:
             self.callable.add(id(_added[full]))
             return _added[full]
-        if full in _FUNCTIONS:
+        if full in _FUNCTIONS and not (self.trusted and module in _PYTHONS):
             return _FUNCTIONS[full]
         if full in _VALUES:
             return _VALUES[full]
@@ -189,39 +188,30 @@ class Known:
             found = storages.storage_type(name)
             if found is not None:
                 return found
-        if self.classes:
-            from eagerjit.nn.jitted import jit_module
-
+        if self.trusted:
             known = _imported(module, name)
-            if known is not None:
-                if isinstance(known, type) or known is jit_module:
-                    self.callable.add(id(known))
-                return known
+            self.callable.add(id(known))
+            return known
         raise LoadError(
             f"it asks for {full}, which loading does not give. If it is a class of yours that you trust with what the "
             f"file says, allow it with eagerjit.serialization.add_safe_globals([{name}])"
         )
 
     def may_call(self, function: Any) -> bool:
-        """Whether a file may call something that it named."""
+        """Whether a file may call something that it named, or change an object of a class."""
         return id(function) in self.callable
 
 
 def _imported(module: str, name: str) -> Any:
-    """A class for Modules, optimizers, tensors or records, or a function of networks, that the program has imported."""
-    if module.split(".")[0] in ("torch", "eagerjit"):
-        from eagerjit.standin import module_for
-
-        place: Any = module_for("torch" + module.removeprefix("torch").removeprefix("eagerjit"))
-    else:
-        place = sys.modules.get(module)
+    """What a module has under a name. Raises LoadError where there is no such thing."""
+    is_torch = module.split(".")[0] in ("torch", "eagerjit")
     try:
-        found = functools.reduce(getattr, name.split("."), place)
-    except AttributeError:
-        return None
-    from eagerjit import nn, optim
-    from eagerjit.nn.jitted import Options, jit_module
+        if is_torch:
+            from eagerjit.standin import module_for
 
-    if isinstance(found, type):
-        return found if issubclass(found, (nn.Module, optim.Optimizer, Tensor, Options, *_DATA_CLASSES)) else None
-    return found if found is jit_module or getattr(nn.functional, name, None) is found else None
+            place: Any = module_for("torch" + module.removeprefix("torch").removeprefix("eagerjit"))
+        else:
+            place = importlib.import_module(module)
+        return functools.reduce(getattr, name.split("."), place)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise LoadError(f"it asks for {module}.{name}, which is not here ({error})") from None

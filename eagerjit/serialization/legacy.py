@@ -27,7 +27,7 @@ class _Reader:
 
     def pickle(self, persistent: Callable[[Any], Any]) -> Any:
         """The next pickle."""
-        reader = Unpickler(self.data, self.known.find, self.known.may_call, persistent, self.position)
+        reader = Unpickler(self.data, self.known, persistent, self.position)
         value = reader.load()
         self.position = reader.position
         return value

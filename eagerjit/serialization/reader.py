@@ -38,7 +38,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
         raise ValueError("Expected input to be a checkpoint returned by torch.save")
     pickled = PyTorchFileReader(f).get_record("data.pkl")
     named = {str(argument) for code, argument, _ in pickletools.genops(pickled) if code.name == "GLOBAL"}
-    known = Known(classes=False)
+    known = Known(trusted=False)
     unsafe = []
     for both in sorted(named):
         module, _, name = both.partition(" ")

@@ -10,7 +10,7 @@ import pickle
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,24 +27,34 @@ class LoadError(RuntimeError, pickle.UnpicklingError):
     """A file is damaged, or asks for something that loading does not give."""
 
 
+class Finder(Protocol):
+    """What an unpickler asks about the globals of its file."""
+
+    trusted: bool
+
+    def find(self, module: str, name: str, /) -> Any: ...
+
+    def may_call(self, function: Any, /) -> bool: ...
+
+
 class Unpickler:
     """Reads one pickle from `data`, beginning at `position`, which then is where it ended.
 
-    find(module, name)     what a global stands for; raises LoadError for those that are not allowed
-    may_call(function)     whether an instruction may call it
-    persistent(id)         an object kept outside of the pickle
+    known.find(module, name)     what a global stands for; raises LoadError for those that are not allowed
+    known.may_call(function)     whether an instruction may call it
+    known.trusted                whether objects of any class are keys, take items and get a state
+    persistent(id)               an object kept outside of the pickle
     """
 
     def __init__(
         self,
         data: memoryview,
-        find: Callable[[str, str], Any],
-        may_call: Callable[[Any], bool],
+        known: Finder,
         persistent: Callable[[Any], Any],
         position: int = 0,
     ):
         self.data, self.position = data, position
-        self.find, self.may_call, self.persistent = find, may_call, persistent
+        self.known, self.persistent = known, persistent
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
@@ -104,24 +114,25 @@ class Unpickler:
     def append(self, values: list[Any]) -> None:
         """Add values to the list on the stack."""
         target = self.stack[-1]
-        if not isinstance(target, list):
+        if not isinstance(target, list) and not (self.known.trusted and hasattr(target, "extend")):
             raise LoadError(f"its pickle appends to a {type(target).__name__}")
         target.extend(values)
 
     def set_items(self, values: list[Any]) -> None:
         """Add keys and values to the dictionary on the stack."""
         target = self.stack[-1]
-        if not isinstance(target, dict) or len(values) % 2:
+        takes_items = isinstance(target, dict) or (self.known.trusted and not isinstance(target, (list, Tensor)))
+        if not takes_items or len(values) % 2:
             raise LoadError(f"its pickle sets items of a {type(target).__name__}")
         for key, value in zip(values[::2], values[1::2], strict=True):
-            target[checked_key(key)] = value
+            target[checked_key(key, self.known.trusted)] = value
 
     def add_items(self) -> None:
         """Add values to the set on the stack."""
         values, target = self.since_mark(), self.stack[-1]
         if not isinstance(target, set):
             raise LoadError(f"its pickle adds to a {type(target).__name__}")
-        target.update(map(checked_key, values))
+        target.update(checked_keys(values, self.known.trusted))
 
     # -- globals ------------------------------------------------------------------------------------------------------
 
@@ -132,7 +143,7 @@ class Unpickler:
 
     def called(self, function: Any, arguments: Any, **keywords: Any) -> Any:
         """The result of a call that is allowed."""
-        if not isinstance(arguments, tuple) or not self.may_call(function):
+        if not isinstance(arguments, tuple) or not self.known.may_call(function):
             name = getattr(function, "__qualname__", type(function).__name__)
             raise LoadError(f"its pickle calls {name}, which loading does not do")
         return function(*arguments, **keywords)
@@ -140,7 +151,7 @@ class Unpickler:
     def new_object(self, keywords: dict[str, Any] | None = None) -> None:
         """An instance of a class, made without calling the class."""
         arguments, kind = self.stack.pop(), self.stack.pop()
-        if not isinstance(kind, type) or not self.may_call(kind):
+        if not isinstance(kind, type) or not self.known.may_call(kind):
             raise LoadError(f"its pickle makes a {getattr(kind, '__qualname__', kind)}, which loading does not do")
         self.push(kind.__new__(kind, *arguments, **(keywords or {})))
 
@@ -154,7 +165,7 @@ class Unpickler:
                 raise LoadError("it holds an array whose bytes are in another order")
         elif isinstance(target, OrderedDict) and isinstance(state, dict):
             target.__dict__.update({str(k): v for k, v in state.items()})
-        elif isinstance(target, Tensor) or not self.may_call(type(target)):
+        elif isinstance(target, Tensor) or not (self.known.trusted or self.known.may_call(type(target))):
             raise LoadError(f"its pickle changes a {type(target).__name__}, which loading does not do")
         elif hasattr(target, "__setstate__"):
             target.__setstate__(state)
@@ -172,22 +183,25 @@ def _set_attributes(target: Any, state: Any) -> None:
         object.__setattr__(target, str(name), value)
 
 
-def checked_key(key: Any, depth: int = 0) -> Any:
-    """A key of a dictionary or set: a plain value or a small tuple of these, so that hashing it is quick."""
-    if isinstance(key, _KEYS):
+def checked_key(key: Any, others: bool = False, depth: int = 0) -> Any:
+    """A key of a dictionary or set: a plain value or a small tuple of these, so that hashing it is quick.
+
+    `others`: objects that are no tuples, too.
+    """
+    if isinstance(key, _KEYS) or (others and not isinstance(key, tuple)):
         return key
     if type(key) is tuple and depth < _KEY_DEPTH and len(key) < 64:
         for part in key:
-            checked_key(part, depth + 1)
+            checked_key(part, others, depth + 1)
         return key
     if isinstance(key, tuple) and depth == 0 and all(isinstance(k, int) for k in key):
         return key
     raise LoadError(f"its pickle uses a {type(key).__name__} as a key")
 
 
-def checked_keys(keys: Iterable[Any]) -> list[Any]:
+def checked_keys(keys: Iterable[Any], others: bool = False) -> list[Any]:
     """Keys of dictionaries or sets."""
-    return list(map(checked_key, keys))
+    return [checked_key(key, others) for key in keys]
 
 
 def set_array(array: np.ndarray, state: Any) -> None:
@@ -214,7 +228,7 @@ def _integer(text: str) -> Any:
 def _global(u: Unpickler, module: Any, name: Any) -> None:
     if not isinstance(module, str) or not isinstance(name, str):
         raise LoadError("its pickle names a global that is no text")
-    u.push(u.find(module, name))
+    u.push(u.known.find(module, name))
 
 
 def _stack_global(u: Unpickler) -> None:
@@ -288,7 +302,7 @@ _INSTRUCTIONS: dict[int, Callable[[Unpickler], Any]] = {
         pickle.TUPLE2: _tuple(2),
         pickle.TUPLE3: _tuple(3),
         pickle.DICT: _pairs,
-        pickle.FROZENSET: lambda u: u.push(frozenset(checked_keys(u.since_mark()))),
+        pickle.FROZENSET: lambda u: u.push(frozenset(checked_keys(u.since_mark(), u.known.trusted))),
         pickle.APPEND: lambda u: u.append([u.stack.pop()]),
         pickle.APPENDS: lambda u: u.append(u.since_mark()),
         pickle.SETITEM: lambda u: u.set_items([u.stack.pop(-2), u.stack.pop()]),
