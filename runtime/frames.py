@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import operator
 import sys
 from types import CellType, CodeType, FrameType
 from typing import Any
@@ -16,10 +17,15 @@ from eagerjit.runtime.cpython import decrement, increment
 from eagerjit.runtime.source import is_library
 from eagerjit.runtime.stack_depth import depths
 
-_SUPPORTED = ((3, 11), (3, 12), (3, 13))
-_FRAME, _LOCALS = 24, 72  # PyFrameObject.f_frame, and localsplus of its target
+_SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
+_FRAME = 24  # PyFrameObject.f_frame, and of its target localsplus and the code
+_LOCALS = 72 if sys.version_info < (3, 14) else 80
 _CODE = 32 if sys.version_info < (3, 12) else 0
 _WORD = 8
+_BORROWED = 1 if sys.version_info >= (3, 14) else 0
+"""What is added to the address of an object whose references the place does not count."""
+_NO_ADDRESS = 2
+"""A bit that only numbers have, which lie in the places of objects."""
 
 
 class NoValue:
@@ -34,8 +40,9 @@ def _inner(frame: FrameType) -> int:
     return _word(id(frame) + _FRAME)
 
 
-def _object(pointer: int) -> Any:
-    return ctypes.cast(pointer, ctypes.py_object).value if pointer else NoValue
+def _object(word: int) -> Any:
+    address = 0 if word & _NO_ADDRESS else word & ~_BORROWED
+    return ctypes.cast(address, ctypes.py_object).value if address else NoValue
 
 
 def _top(frame: FrameType) -> int:
@@ -58,9 +65,16 @@ def replace(frame: FrameType, depth: int, value: Any) -> None:
     """Put another value in the place of the one that lies `depth` below the top of the stack."""
     address = _top(frame) - _WORD * (1 + depth)
     before = _word(address)
+    borrowed = _BORROWED if _is_immortal(value) else 0
     increment(value)
-    ctypes.c_void_p.from_address(address).value = id(value)
-    decrement(before)
+    ctypes.c_void_p.from_address(address).value = id(value) | borrowed
+    if not before & _BORROWED:
+        decrement(before)
+
+
+def _is_immortal(value: object) -> bool:
+    """Whether references to an object are never counted: the interpreter compares the words of True, False and None."""
+    return bool(_BORROWED) and sys._is_immortal(value)  # type: ignore[attr-defined]
 
 
 def cell(frame: FrameType, name: str) -> CellType:
@@ -100,9 +114,9 @@ def _works() -> bool:
             frame.f_trace, frame.f_trace_opcodes = trace, True
         if event == "opcode" and known.__code__.co_code[frame.f_lasti] == _BUILD_TUPLE:
             inner = _inner(frame)
-            if _word(inner + _CODE) != id(frame.f_code):
+            if _object(_word(inner + _CODE)) is not frame.f_code:
                 return None
-            seen.append([_word(_top(frame) - _WORD * i) for i in (2, 1)] == [id(seen), id(marker)])
+            seen.append(all(map(operator.is_, stack(frame, 2), (seen, marker))))
         return trace
 
     before = sys.gettrace()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
@@ -13,6 +12,7 @@ from eagerjit.autograd import node_hooks
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import is_recorded_natively
+from eagerjit.runtime.instructions import instructions
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -306,7 +306,7 @@ def positions_read(rule: Callable[..., Any]) -> frozenset[int]:
 def _positions_in(code: CodeType) -> frozenset[int]:
     names = set(code.co_cellvars)
     previous: list[str] = []
-    for instruction in dis.get_instructions(code):
+    for instruction in instructions(code):
         if instruction.opname.startswith("LOAD_ATTR") and instruction.argval in _SHAPE_ATTRIBUTES:
             previous = previous[:-1]
         names.update(previous)

@@ -6,7 +6,6 @@ import builtins
 import collections
 import dataclasses
 import datetime
-import dis
 import functools
 import gc
 import heapq
@@ -23,6 +22,7 @@ import numpy as np
 
 from eagerjit.effects.lru_caches import is_plain
 from eagerjit.pytree import held_by
+from eagerjit.runtime.instructions import instructions
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Parameter, Tensor
 
@@ -241,8 +241,8 @@ _CALCULATING = frozenset(
     "POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_FORWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE "
     "POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_BACKWARD_IF_FALSE "
     "POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP GET_ITER "
-    "FOR_ITER END_FOR RETURN_VALUE RETURN_CONST BUILD_TUPLE BUILD_LIST UNPACK_SEQUENCE COPY SWAP NOP CACHE TO_BOOL "
-    "LOAD_GLOBAL PRECALL CALL PUSH_NULL CALL_INTRINSIC_1 RERAISE EXTENDED_ARG".split()
+    "FOR_ITER END_FOR RETURN_VALUE RETURN_CONST BUILD_TUPLE BUILD_LIST UNPACK_SEQUENCE COPY SWAP TO_BOOL "
+    "POP_ITER LOAD_GLOBAL PRECALL CALL PUSH_NULL CALL_INTRINSIC_1 RERAISE EXTENDED_ARG".split()
 )
 
 
@@ -251,10 +251,10 @@ def _only_calculates(code: CodeType) -> bool:
     """Whether the code of a generator calculates with its own variables, and calls nothing but a few of Python's."""
     return all(
         i.opname in _CALCULATING and (i.opname != "LOAD_GLOBAL" or i.argval in _CALLED)
-        for i in dis.get_instructions(code)
+        for i in instructions(code)
     )
 
 
 @functools.lru_cache(maxsize=1024)
 def _changes_in_place(code: CodeType) -> bool:
-    return any(i.opname == "BINARY_OP" and i.argrepr.endswith("=") for i in dis.get_instructions(code))
+    return any(i.opname == "BINARY_OP" and i.argrepr.endswith("=") for i in instructions(code))

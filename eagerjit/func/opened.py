@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import lru_cache, partial
@@ -13,6 +12,7 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.guards.comparing import is_library_name
+from eagerjit.runtime.instructions import instructions
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
 
@@ -163,6 +163,6 @@ def _is_its_code(function: FunctionType) -> bool:
 def _writes_closure(code: CodeType) -> bool:
     """Whether a function, or one made in it, writes to cells of a function around it."""
     writes = ("STORE_DEREF", "DELETE_DEREF")
-    if any(i.opname in writes and i.argval in code.co_freevars for i in dis.get_instructions(code)):
+    if any(i.opname in writes and i.argval in code.co_freevars for i in instructions(code)):
         return True
     return any(isinstance(c, CodeType) and _writes_closure(c) for c in code.co_consts)

@@ -33,7 +33,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import BLIND, Access, accesses
 from eagerjit.watching.containers import CHANGING
-from eagerjit.watching.observation import TraceBreak, is_internal
+from eagerjit.watching.observation import is_internal
 from eagerjit.watching.observer import Observer
 
 _VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
@@ -166,20 +166,12 @@ class _Inspection:
         self.wrappers.add(id(function))
         return [f for cell in cells if (f := unwrap(getattr(cell, "cell_contents", None))[0]) is not None]
 
-    def _accesses(self, code: CodeType) -> list[Access]:
-        """What the instructions of some code that ran have read."""
-        return accesses(code, self.observed.ran[code], by_lines=not self.observed.readable)
-
     def _scan(self, code: CodeType) -> None:
         """Note what was read, for every set of cells that the code ran with."""
         self.scanned.add(code)
         globals_ = self.observed.globals[code]
-        closures = self.observed.closures.get(code, [{}])
-        if not closures:
-            where = f"{code.co_filename}:{code.co_firstlineno}"
-            raise TraceBreak("it runs a closure whose variables cannot be seen", where)
-        for cells in closures:
-            for access in self._accesses(code):
+        for cells in self.observed.closures.get(code, [{}]):
+            for access in accesses(code, self.observed.ran[code]):
                 root = _root(access, globals_, cells)
                 made_inside = access.kind == "free" and self.observed.journal.is_made(cells.get(access.name))
                 if root is _MISSING or access.name == "__class__" or made_inside:
@@ -207,7 +199,7 @@ class _Inspection:
         while progress:
             progress = False
             for code in list(self.scanned):
-                for access in self._accesses(code):
+                for access in accesses(code, self.observed.ran[code]):
                     for value in self._local_values(code, access):
                         key = id(value), access.attributes, access.use
                         if key in self.followed or not (access.attributes and needs_guard(value, access.attributes[0])):

@@ -25,7 +25,10 @@ _FLAGS = {"LOAD_ATTR": 0, "LOAD_METHOD": 0} if sys.version_info < (3, 12) else {
 _READING = {dis.opmap[name]: n_bits for name, n_bits in _FLAGS.items()}
 """What reads attributes, and how many bits of its operand are flags."""
 
-_LOAD, _LOAD_TWO = dis.opmap["LOAD_FAST"], dis.opmap.get("LOAD_FAST_LOAD_FAST", -1)
+_LOADING = frozenset(dis.opmap.get(name, -1) for name in ("LOAD_FAST", "LOAD_FAST_BORROW"))
+_LOADING_TWO = frozenset(
+    dis.opmap.get(name, -1) for name in ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
+)
 
 
 def unread(owners: Iterable[Any], journal: Journal, varying: Varying) -> set[tuple[int, str]]:
@@ -85,7 +88,7 @@ def _names_in(code: CodeType) -> Iterator[tuple[str, bool]]:
         higher = operand if operation == dis.EXTENDED_ARG else 0
         if operation in _READING:
             yield code.co_names[operand >> _READING[operation]], of_method and is_self
-        is_self = (operation == _LOAD and operand == 0) or (operation == _LOAD_TWO and operand & 15 == 0) or (
+        is_self = (operation in _LOADING and operand == 0) or (operation in _LOADING_TWO and operand & 15 == 0) or (
             operation == dis.EXTENDED_ARG and is_self
         )
     for value in code.co_consts:

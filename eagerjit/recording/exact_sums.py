@@ -1,5 +1,7 @@
 """`sum` as Python adds floats since 3.12: what each addition rounds away is added up beside, and added at the end.
 
+Since 3.14 it does so with ints that follow floats, and with complex numbers.
+
 Numbers of a call being recorded are no floats to the builtin function, which would add them one to another. The loss of
 an addition is Knuth's (The Art of Computer Programming 2, 4.2.2, theorem B): exact, as Python's is that compares first.
 """
@@ -22,8 +24,12 @@ from eagerjit.state import state
 
 ADDS_EXACTLY = sys.version_info >= (3, 12)
 """Whether Python's `sum` does."""
+ADDS_ALL_EXACTLY = sys.version_info >= (3, 14)
+"""Whether it does so with more than floats."""
 
 _FLOATS, _TRACED = (float, TracedFloat), (SymbolicInt, TracedFloat)
+_ADDED_TO_FLOATS = (*_FLOATS, int, bool, SymbolicInt) if ADDS_ALL_EXACTLY else _FLOATS
+"""Classes of what is added to a float with what rounding loses."""
 
 
 def in_place_of(function: Any) -> Any:
@@ -63,9 +69,13 @@ class RunningSum:
     def __init__(self, start: Any, loss: Any = 0.0):
         self.total, self.loss = start, loss
         self.of_ints, self.of_floats = type(start) in (int, SymbolicInt), type(start) in _FLOATS
+        self.parts = _parts_of(start)
 
     def add(self, item: Any) -> None:
         """Takes one more item."""
+        if self.parts:
+            self._add_to_complex(item)
+            return
         if self.of_floats:
             self._add_to_float(item)
             return
@@ -75,7 +85,7 @@ class RunningSum:
 
     def _add_to_float(self, item: Any) -> None:
         before = self.total
-        if type(item) in _FLOATS:
+        if type(item) in _ADDED_TO_FLOATS:
             self.total = before + item
             added = self.total - before
             self.loss = self.loss + ((before - (self.total - added)) + (item - added))
@@ -83,14 +93,30 @@ class RunningSum:
             self.total = before + item
         else:
             self.total, self.of_floats = self.result() + item, False
+            self.parts = _parts_of(self.total)
+
+    def _add_to_complex(self, item: Any) -> None:
+        if type(item) not in (complex, *_ADDED_TO_FLOATS):
+            self.total, self.parts = self.result() + item, ()
+            return
+        self.parts[0].add(item.real if type(item) is complex else item)
+        if type(item) is complex:
+            self.parts[1].add(item.imag)
 
     def result(self) -> Any:
         """The sum of all that was added."""
+        if self.parts:
+            return complex(*(part.result() for part in self.parts))
         if not self.of_floats:
             return self.total
         if type(self.loss) is TracedFloat:
             return self.total + _added_at_the_end(self.loss)
         return self.total + self.loss if self.loss and math.isfinite(self.loss) else self.total
+
+
+def _parts_of(number: Any) -> tuple[RunningSum, ...]:
+    """Sums of real and imaginary parts that begin with a complex number's, where Python has such."""
+    return (RunningSum(number.real), RunningSum(number.imag)) if ADDS_ALL_EXACTLY and type(number) is complex else ()
 
 
 def _is_small(number: Any) -> bool:
@@ -129,5 +155,6 @@ def _parts(items: Sequence[Any]) -> tuple[Any, float]:
         before, values = totals[:-1], np.array(rest, np.float64)
         added = totals[1:] - before
         lost = (before - (totals[1:] - added)) + (values - added)
-        lost[np.fromiter((type(item) is not float for item in rest), bool, len(rest))] = 0.0
+        if not ADDS_ALL_EXACTLY:
+            lost[np.fromiter((type(item) is not float for item in rest), bool, len(rest))] = 0.0
         return float(totals[-1]), float(np.add.accumulate(np.append(0.0, lost))[-1])

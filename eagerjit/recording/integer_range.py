@@ -101,12 +101,12 @@ def subtract(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
     return sizes.add(a, sizes.mul(b, -1))
 
 
-def checked_division(function: Operation) -> Operation:
+def checked_division(function: Operation, pythons: Callable[[int, int], int]) -> Operation:
     """Division that raises Python's error for a zero divisor and assumes otherwise from then on."""
 
     def divide(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
         if sizes.equal(b, 0):
-            raise ZeroDivisionError("integer division or modulo by zero")
+            pythons(1, 0)
         if isinstance(b, int) and not -(1 << 63) <= b < 1 << 63:
             raise OverflowError("int too big to convert")
         return function(a, b) if isinstance(b, int) and b != -1 else in_range(function)(a, b)

@@ -191,8 +191,8 @@ for _name, _sized, _other in (
     ("add", in_range(sizes.add), operator.add),
     ("sub", in_range(subtract), operator.sub),
     ("mul", in_range(sizes.mul), operator.mul),
-    ("floordiv", checked_division(sizes.floordiv), operator.floordiv),
-    ("mod", checked_division(sizes.mod), operator.mod),
+    ("floordiv", checked_division(sizes.floordiv, operator.floordiv), operator.floordiv),
+    ("mod", checked_division(sizes.mod, operator.mod), operator.mod),
 ):
     _forward, _reflected = _integer_operator(_sized, _other)
     setattr(SymbolicInt, f"__{_name}__", _forward)

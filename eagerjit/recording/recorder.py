@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -51,7 +52,7 @@ from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.varying import Known, Varying, unknown
-from eagerjit.runtime import mode
+from eagerjit.runtime import frames, mode
 from eagerjit.runtime.interrupts import surely
 from eagerjit.runtime.queued import Queued, queued_before
 from eagerjit.runtime.records import record
@@ -191,6 +192,9 @@ class Recording:
         self, tracer: Tracer, structure: Any, inputs: list[Any], varying: Varying, *world: Any
     ) -> tuple[Observer, Flattening, Any]:
         """Run the function and undo what it does to objects: its observer, its results and their structure."""
+        if not frames.readable():
+            python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
+            raise TraceBreak(f"{python} does not show what instructions read and change", self.where())
         call, tracer.numbers_vary = traced_call(structure, inputs), varying.functions
         observer = Observer(tracer, self.stored, varying)
         journal = tracer.journal = observer.journal

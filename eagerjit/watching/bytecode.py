@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import itertools
 import sys
 from types import CodeType
 from typing import Any
 
+from eagerjit.runtime.instructions import instructions
 from eagerjit.runtime.records import record
 
 BLIND = frozenset("append extend add discard update appendleft extendleft clear insert".split())
@@ -41,7 +41,7 @@ def _instructions(code: CodeType) -> list[tuple[tuple[int, int], str, Any]]:
     """((line, offset), operation, operand) of every instruction."""
     out = []
     line = code.co_firstlineno
-    for instruction in dis.get_instructions(code):
+    for instruction in instructions(code):
         position = instruction.positions.lineno if instruction.positions is not None else None
         line = position or line
         called = _ATTRIBUTES_TELL and instruction.opname == "LOAD_ATTR" and (instruction.arg or 0) & 1
@@ -68,7 +68,7 @@ def _chains(code: CodeType) -> list[Access]:
             found.append(current)
         elif name in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
             current.attributes = (*current.attributes, operand)
-        elif name not in ("CACHE", "PUSH_NULL", "PRECALL", "RESUME", "NOP", "EXTENDED_ARG"):
+        elif name not in ("PUSH_NULL", "PRECALL", "RESUME", "EXTENDED_ARG"):
             current = None
             continue
         if current is not None:
@@ -78,19 +78,19 @@ def _chains(code: CodeType) -> list[Access]:
     return found
 
 
-def _use(instructions: list[tuple[Any, str, Any]], start: int) -> str:
+def _use(steps: list[tuple[Any, str, Any]], start: int) -> str:
     """How the value is used that lies on top of the stack before the instruction at `start`."""
     above = 0
-    for position in range(start, len(instructions)):
-        _, name, operand = instructions[position]
+    for position in range(start, len(steps)):
+        _, name, operand = steps[position]
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR") and above == 1:
             return "store"
-        if name == "COPY" and above == 1 and [n for _, n, _ in instructions[position : position + 3]] == [
+        if name == "COPY" and above == 1 and [n for _, n, _ in steps[position : position + 3]] == [
             "COPY", "COPY", "BINARY_SUBSCR"
         ]:  # fmt: skip
             return "augment"
         if name == "BINARY_SUBSCR" and above == 1:
-            following = next((i for i in instructions[position + 1 :] if i[1] != "CACHE"), (0, "", None))
+            following = next(iter(steps[position + 1 :]), (0, "", None))
             return "add" if following[1] in ("LOAD_METHOD", "LOAD_ATTR") and following[2] in BLIND else "item"
         if name == "CONTAINS_OP" and not above:
             return "item"
@@ -110,7 +110,7 @@ def _use(instructions: list[tuple[Any, str, Any]], start: int) -> str:
             above += 1
         elif name in ("BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP") and above >= 2:
             above -= 1
-        elif name != "CACHE" and not (name == "LOAD_ATTR" and above):
+        elif not (name == "LOAD_ATTR" and above):
             return "read"
     return "read"
 
@@ -121,7 +121,7 @@ def _changed_in_place(code: CodeType) -> frozenset[int]:
 
     Such a reading and its assignment, and nothing else, come from the same place of the source.
     """
-    found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    found = instructions(code)
     reads = [(i.opname.removeprefix("LOAD_"), i.argval, i.positions) for i in found]
     out = set[int]()
     for at, i in enumerate(found):
@@ -141,14 +141,14 @@ def _asks(name: str, operand: Any) -> bool:
     return truth or (name in ("PRECALL", "CALL") and operand == 1)
 
 
-def accesses(code: CodeType, ran: set[int] | None = None, by_lines: bool = False) -> list[Access]:
-    """The chains of names that code reads by instructions at these offsets, or on these lines (all for None)."""
-    return [a for a in _chains(code) if ran is None or (a.line if by_lines else a.offset) in ran]
+def accesses(code: CodeType, ran: set[int] | None = None) -> list[Access]:
+    """The chains of names that code reads by instructions at these offsets (all for None)."""
+    return [a for a in _chains(code) if ran is None or a.offset in ran]
 
 
 @functools.lru_cache(maxsize=1024)
 def _uses_of_results(code: CodeType) -> dict[int, str]:
-    found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    found = instructions(code)
     steps = [(None, i.opname, i.argval) for i in found]
     out: dict[int, str] = {}
     for position, made in enumerate(found[:-1]):
@@ -164,7 +164,7 @@ def _uses_of_results(code: CodeType) -> dict[int, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _chains_from(code: CodeType) -> dict[int, tuple[tuple[str, ...], str]]:
-    found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    found = instructions(code)
     steps = [(None, i.opname, i.argval) for i in found]
     out: dict[int, tuple[tuple[str, ...], str]] = {}
     for start, first in enumerate(found):
@@ -205,6 +205,6 @@ def stored_names(code: CodeType) -> frozenset[str]:
     """The attributes, globals and variables of enclosing functions that code assigns."""
     stores = ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
     return frozenset(
-        i.argval for i in dis.get_instructions(code)
+        i.argval for i in instructions(code)
         if i.opname in stores and not (i.opname == "STORE_DEREF" and i.argval not in code.co_freevars)
     )  # fmt: skip

@@ -149,6 +149,8 @@ class Calls(PutOff, LibraryCalls):
         bound = getattr(function, "__self__", None)
         if isinstance(function, MethodType) and type(function.__func__) is Remembering:
             function, args, bound = function.__func__, (bound, *args), None
+        for registry in registries(function):
+            self.journal.look_behind(registry)
         function, args = with_owner(function, args)
         note_called(self.journal, function, args, kwargs, source)
         if (instead := with_plain_numbers(function, args, kwargs)) is not None:
@@ -274,8 +276,6 @@ class Calls(PutOff, LibraryCalls):
             return self._tells(function, args, kwargs)
         if is_of_the_world(module, name) or is_of_interpreter(function):
             return self.refused(f"calls {module}.{name}", source)
-        for registry in registries(function):
-            self.journal.look_behind(registry)
         if self._reads_iterator(function, args, kwargs):
             return self.refused("reads an iterator", source)
         if module == "copy" and not all(map(self._notes_copied, args)):

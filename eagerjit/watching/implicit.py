@@ -72,17 +72,15 @@ class Implicit:
     varying: Varying
     methods: dict[type, dict[CodeType, tuple[type, str]]]
     closures: dict[CodeType, list[dict[str, Any]]]
-    readable: bool
     _formatting: set[FrameType]
 
     def _note_cells(self, frame: FrameType) -> None:
-        """Remember the cells that code runs with; without sight of them, those of its function are not known."""
+        """Remember the cells that code runs with."""
         code = frame.f_code
         known = self.closures.setdefault(code, [])
-        if self.readable:
-            cells = {name: frames.cell(frame, name) for name in code.co_freevars}
-            if not any(all(other[n] is c for n, c in cells.items()) for other in known):
-                known.append(cells)
+        cells = {name: frames.cell(frame, name) for name in code.co_freevars}
+        if not any(all(other[n] is c for n, c in cells.items()) for other in known):
+            known.append(cells)
 
     def _note_method(self, frame: FrameType) -> None:
         """A function begins that a class of its first argument may hold: a special method, or what `super()` finds."""

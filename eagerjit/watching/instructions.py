@@ -8,8 +8,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from eagerjit.watching.callables import REFUSED
-from eagerjit.watching.containers import CHANGING
+from eagerjit.runtime.instructions import instructions
 
 _HANDLERS: dict[str, str] = {
     "LOAD_ATTR": "load_attribute", "LOAD_METHOD": "load_attribute",
@@ -54,6 +53,7 @@ _KEYS: dict[str, Any] = {
 }  # fmt: skip
 """What hashes values, and how deep these lie on the stack."""
 
+_KEYWORDS_HAVE_A_PLACE = sys.version_info >= (3, 14)  # in calls with `*`, also where there are none
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 _IN_PLACE = {
     "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__",
@@ -68,7 +68,7 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
     out: dict[int, tuple[str, Any]] = {}
     names: tuple[str, ...] = ()
     copies = 0
-    for i in dis.get_instructions(code):
+    for i in instructions(code):
         name, operand = i.opname, i.argval
         if name == "KW_NAMES" and i.arg is not None:
             names = code.co_consts[i.arg]
@@ -93,7 +93,7 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
         elif name in _READING_ALL:
             out[i.offset] = "read_all", _READING_ALL[name]
         elif name == "CALL_FUNCTION_EX":
-            out[i.offset] = "call_with", (i.arg or 0) & 1
+            out[i.offset] = "call_with", 1 if _KEYWORDS_HAVE_A_PLACE else (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
             out[i.offset] = "change_in_place", _IN_PLACE[i.argrepr]
         elif name == "BINARY_OP":
@@ -108,24 +108,3 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = _HANDLERS[name], operand
         copies = copies + 1 if name == "COPY" else 0
     return out
-
-
-@functools.lru_cache(maxsize=1024)
-def _changing_lines(code: CodeType) -> frozenset[int]:
-    found, line = set(), code.co_firstlineno
-    methods = frozenset().union(*CHANGING.values())
-    for i in dis.get_instructions(code):
-        line = (i.positions.lineno if i.positions is not None else None) or line
-        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "IMPORT_NAME")
-        outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
-        if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
-            i.opname.startswith("LOAD_") and i.argval in methods | REFUSED
-        ):
-            found.add(line)
-    return frozenset(found)
-
-
-def may_change(code: CodeType, line: int) -> bool:
-    """Without sight of the stack: whether a line holds an instruction that could change an object."""
-    return line in _changing_lines(code)
-

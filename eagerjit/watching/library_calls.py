@@ -325,6 +325,8 @@ def _has_members(value: Any, protocol: Any, before: list[Any]) -> bool:
 
 def registries(function: Any) -> list[Any]:
     """The tables in which generic functions and methods look for the function of a class."""
+    if not isinstance(function, (FunctionType, MethodType)) and type(function).__module__ != "functools":
+        return []
     owner = getattr(getattr(function, "register", None), "__self__", None)
     generic = owner.dispatcher if type(owner) is functools.singledispatchmethod else function
     return [generic.registry] if hasattr(generic, "registry") else []

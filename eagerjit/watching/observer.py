@@ -34,7 +34,7 @@ from eagerjit.watching.callables import Calls
 from eagerjit.watching.containers import CHANGING, CONTAINERS
 from eagerjit.watching.identities import note_compared, note_searched
 from eagerjit.watching.implicit import Implicit, note_attribute, note_entered
-from eagerjit.watching.instructions import handlers, may_change
+from eagerjit.watching.instructions import handlers
 from eagerjit.watching.library_in_python import STAND_INS
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.watching.slots import ABSENT, is_key, look, position
@@ -46,7 +46,7 @@ class Observer(Implicit, Imports):
     """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
 
     def __init__(self, tracer: Tracer, stored: set[str], varying: Varying) -> None:
-        self.ran: dict[CodeType, set[int]] = {}  # offsets of instructions; lines where instructions are not shown
+        self.ran: dict[CodeType, set[int]] = {}  # offsets of instructions
         self.globals: dict[CodeType, dict[str, Any]] = {}
         self.locals: dict[tuple[CodeType, str], dict[int, Any]] = {}
         self.closures: dict[CodeType, list[dict[str, Any]]] = {}
@@ -58,7 +58,7 @@ class Observer(Implicit, Imports):
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
         self._changing: dict[FrameType, int] = {}
-        self.readable, self._importing = frames.readable(), False
+        self._importing = False
 
     def __enter__(self) -> Observer:
         self._before = sys.gettrace()
@@ -80,7 +80,7 @@ class Observer(Implicit, Imports):
             frame.f_trace_lines = False
             return None
         if code not in self.ran:
-            self.ran[code] = set() if self.readable else {code.co_firstlineno}
+            self.ran[code] = set()
             self.globals[code] = frame.f_globals
             self._names[code] = frozenset(a.name for a in accesses(code) if a.kind != "global" and a.attributes)
             self.stored |= stored_names(code)
@@ -89,7 +89,7 @@ class Observer(Implicit, Imports):
             self._note_cells(frame)
         self._note_method(frame)
         frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
-        frame.f_trace_opcodes = self.readable
+        frame.f_trace_opcodes = True
         self._note(frame)
         return self._event
 
@@ -111,10 +111,6 @@ class Observer(Implicit, Imports):
             self.journal.refuse("it catches an error of what it changes", source(frame))
         if event == "exception" and argument[0] is TypeError and self.journal.tracer.formatted and self.journal.catches:
             self.journal.refuse("it catches an error that a text or range may have caused", source(frame))
-        if event == "line" and not self.readable:
-            self.ran[frame.f_code].add(frame.f_lineno)
-            if may_change(frame.f_code, frame.f_lineno):
-                raise TraceBreak("it may change Python objects, which this interpreter does not show", source(frame))
         self._note(frame)
         return self._event
 
@@ -346,7 +342,7 @@ class Observer(Implicit, Imports):
     def call_with(self, frame: FrameType, has_keywords: int) -> None:
         depth, where = 1 + has_keywords + _CALLABLE_FIRST, source(frame)  # an empty place may lie above the callable
         function, *_, args = frames.stack(frame, depth + 1)[: depth + 1 - has_keywords]
-        rest = frames.stack(frame, has_keywords)
+        rest = [found for found in frames.stack(frame, has_keywords) if found is not frames.NoValue]
         if isinstance(args, (list, tuple)):
             self._note_all([args])
             instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, where)

@@ -33,11 +33,11 @@ def lists(count: int) -> list[list[Any]]:
 
 
 def compared_first(values: list[Any]) -> Any:
-    """A sum of ints and floats as Python 3.12 has it, where the larger of two numbers loses nothing."""
+    """A sum of ints and floats as Python has it since 3.12, where the larger of two numbers loses nothing."""
     total, loss, in_floats = 0, 0.0, False
     for x in values:
         new = total + x
-        if in_floats and type(x) is float:
+        if in_floats and (type(x) is float or exact_sums.ADDS_ALL_EXACTLY):
             loss += (total - new) + x if abs(total) >= abs(x) else (x - new) + total
         total, in_floats = new, in_floats or type(new) is float
     return total + loss if in_floats and loss and math.isfinite(loss) else total
@@ -69,6 +69,15 @@ def test_sums_of_arguments(start):
         x = torch.ones(2 + len(values))
         expected = [bits(number) for number in function(a, b, c, x)]
         assert [bits(number) for number in compiled(a, b, c, x)] == expected, (a, b, c, len(x))
+
+
+def test_sums_with_complex_numbers():
+    compiled = torch.jit(lambda x, *numbers: [sum(numbers), sum(numbers, x.shape[0]), sum(numbers, 1e16j)])
+    for values in lists(6):
+        a, b, c = (values * 3)[:3]
+        numbers = (float(a), 1e16 + 2j, b, c, 1 - 3j, -1e16, 1.0)
+        found, expected = compiled(torch.ones(3), *numbers), [sum(numbers, start) for start in (0, 3, 1e16j)]
+        assert [(bits(z.real), bits(z.imag)) for z in found] == [(bits(z.real), bits(z.imag)) for z in expected]
 
 
 def test_sums_of_items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,7 +110,9 @@ def test_rounding_and_quotients_are_pythons() -> None:
     for x, error in ((math.nan, ValueError), (math.inf, OverflowError)):
         with pytest.raises(error):
             rounds(x)
-    with pytest.raises(ZeroDivisionError, match="divmod"):
+    with pytest.raises(ZeroDivisionError) as plain:
+        divmod(1.0, 0.0)
+    with pytest.raises(ZeroDivisionError, match=re.escape(str(plain.value))):
         divides(1.0, 0.0)
 
 
