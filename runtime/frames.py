@@ -13,11 +13,12 @@ import sys
 from types import CellType, CodeType, FrameType
 from typing import Any
 
+from eagerjit.runtime import heap_types
 from eagerjit.runtime.cpython import decrement, increment
 from eagerjit.runtime.source import is_library
 from eagerjit.runtime.stack_depth import depths
 
-_SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
+_SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 _FRAME = 24  # PyFrameObject.f_frame, and of its target localsplus and the code
 _LOCALS = 72 if sys.version_info < (3, 14) else 80
 _CODE = 32 if sys.version_info < (3, 12) else 0
@@ -99,7 +100,7 @@ def _n_locals(code: CodeType) -> int:
 
 def _works() -> bool:
     """Whether the stack of a known function reads as it must."""
-    if sys.version_info[:2] not in _SUPPORTED or sys.implementation.name != "cpython":
+    if sys.version_info[:2] not in _SUPPORTED or not heap_types.supported():
         return False
     marker = object()
     seen: list[Any] = []

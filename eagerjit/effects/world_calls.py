@@ -110,6 +110,7 @@ _TAKING = frozenset(
     "next iter list tuple set frozenset dict sum min max sorted any all zip enumerate map filter bytes".split()
 )
 _TAKING_METHODS = frozenset("extend extendleft join fromkeys union intersection difference update".split())
+_TAKING_MODULES = ("itertools", "math", "math.integer", "statistics")
 _OF_ITEMS = (functools.reduce, collections.deque, collections.Counter, np.fromiter, heapq.nlargest, heapq.nsmallest)
 
 
@@ -118,7 +119,7 @@ def takes_items(function: Any) -> bool:
     name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None)
     if getattr(builtins, name, None) is function:
         return name in _TAKING
-    if module in ("itertools", "math", "statistics") or any(function is known for known in _OF_ITEMS):
+    if module in _TAKING_MODULES or any(function is known for known in _OF_ITEMS):
         return True
     owner = getattr(function, "__self__", None)
     owner = getattr(function, "__objclass__", type(owner) if not isinstance(owner, type) else owner)

@@ -34,6 +34,15 @@ _THERE_ALREADY = frozenset((bool, np.bool, type(None)))
 """Classes of which no objects are ever made: nobody has to look for the modules that hold them."""
 
 
+def _count_of_a_variable() -> int:
+    made = object()
+    return sys.getrefcount(made)
+
+
+_COUNT_OF_A_VARIABLE = _count_of_a_variable()
+"""What `getrefcount` finds of an object that nobody but a variable holds; since CPython 3.14 arguments do not count."""
+
+
 class Ages:
     """The part of a journal that tells old objects from new ones."""
 
@@ -112,7 +121,7 @@ class Ages:
                 made = function(*args, **kwargs)
         except FloatingPointError as error:
             raise self.refuse(f"NumPy warns: {error}", user_line()) from None
-        if type(made) is np.ndarray and made.base is None and sys.getrefcount(made) == 2:
+        if type(made) is np.ndarray and made.base is None and sys.getrefcount(made) == _COUNT_OF_A_VARIABLE:
             self._made.add(id(made))
             self._alive.append(made)
         return made
