@@ -75,6 +75,7 @@ from eagerjit.runtime.native.objects import (
     hold,
     let_go,
     no_memory,
+    put_result,
     release,
     view_of,
 )
@@ -224,9 +225,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 arenas = arenas + 16
             case Op.OUTPUT:
                 item = fresh_tensor(b, c, slots, operands + 32, load_i64(operands, 24))
-                if item == 0:
-                    return FAILED
-                store_ptr(outputs, 8 * a, item)
+                status = put_result(outputs + 8 * a, item)
             case Op.OUTPUT_LEAF:
                 item = load_ptr(leaves, 8 * b)
                 hold(item)
@@ -236,9 +235,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 ndim = load_i64(operands, 32)
                 data = load_ptr(slots, 8 * load_i64(operands, 40))
                 item = view_of(item, load_i64(operands, 24), ndim, slots, operands + 48, data)
-                if item == 0:
-                    return FAILED
-                store_ptr(outputs, 8 * a, item)
+                status = put_result(outputs + 8 * a, item)
             case Op.OUTPUT_OBJECT:
                 item = load_ptr(objects, 8 * b)
                 hold(item)
@@ -289,18 +286,14 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case DeviceOp.OUTPUT:
                 keeper = load_ptr(executable, EXECUTABLE_DEVICE)
                 item = fresh_there(keeper, b, c, slots, operands + 32, load_i64(operands, 24))
-                if item == 0:
-                    return FAILED
-                store_ptr(outputs, 8 * a, item)
+                status = put_result(outputs + 8 * a, item)
             case DeviceOp.OUTPUT_VIEW:
                 item = load_ptr(outputs, 8 * c) if b else load_ptr(leaves, 8 * c)
                 keeper = load_ptr(executable, EXECUTABLE_DEVICE)
                 ndim = load_i64(operands, 32)
                 data = load_ptr(slots, 8 * load_i64(operands, 40))
                 item = view_there(keeper, item, load_i64(operands, 24), ndim, slots, operands + 48, data)
-                if item == 0:
-                    return FAILED
-                store_ptr(outputs, 8 * a, item)
+                status = put_result(outputs + 8 * a, item)
             case DeviceOp.KERNEL:
                 if reports == 0 and load_ptr(executable, EXECUTABLE_CHECKS):
                     reports = words_of_checks(load_ptr(executable, EXECUTABLE_CHECKS), slots)

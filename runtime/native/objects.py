@@ -205,6 +205,17 @@ def fresh_tensor(code: i64, ndim: i64, slots: ptr, dim_slots: ptr, pointer_slot:
     return tensor_over(array)
 
 
+def put_result(slot: ptr, made: ptr) -> i64:
+    """Stores a new object as a result and drops the tensor there that it is a view of, if any: 1, or -1 for null."""
+    if made == 0:
+        return -1
+    shown = load_ptr(slot, 0)
+    store_ptr(slot, 0, made)
+    if shown:
+        let_go(shown)
+    return 1
+
+
 def not_a_tensor() -> i64:
     """Sets the exception for an instruction whose leaf is no Tensor over memory; -1."""
     PyErr_SetString(load_ptr(PyExc_TypeError, 0), c_string("a program expected a Tensor that has memory"))

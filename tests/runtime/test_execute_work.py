@@ -120,6 +120,21 @@ def test_output_view_of_an_output(executor: str, dtype: dtypes.DType) -> None:
     assert view._storage is whole._storage and view._data.dtype is dtype.numpy
 
 
+@both
+def test_a_view_in_the_place_of_what_it_shows(executor: str) -> None:
+    step = (Op.OUTPUT_VIEW, 0, 1, 0, F32, 2, 2, 1, 0, 3, 1)
+    made = program(0, (Op.CONST, 0, 40), (Op.CONST, 1, 50), (Op.CONST, 3, 1), (Op.OUTPUT, 0, F32, 2, 2, 0, 1), step)
+    run = executable(executor, made)
+    gc.collect()
+    before = memory.memory_stats()["allocated_bytes"]
+    for _ in range(3):
+        view = run.run(())
+        assert view._data.shape == (50, 40) and view._data.strides == (4, 200)
+        assert memory.memory_stats()["allocated_bytes"] - before >= 8000
+        del view
+        assert memory.memory_stats()["allocated_bytes"] == before
+
+
 # -- work -------------------------------------------------------------------------------------------------------------
 
 
