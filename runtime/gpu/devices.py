@@ -226,7 +226,7 @@ def platform() -> Platform:
                 _platforms.append(_start())
     found = _platforms[-1]
     if isinstance(found, Exception):
-        raise copy.copy(found)  # what is raised keeps the frames that it passes through
+        raise _without_frames(found)
     return found
 
 
@@ -234,7 +234,12 @@ def _start() -> Platform | Exception:
     try:
         return Platform(Driver(SharedLibrary()))
     except (OSError, AttributeError, AcceleratorError) as error:
-        return error
+        return _without_frames(error)
+
+
+def _without_frames(error: Exception) -> Exception:
+    """The error as one that nobody has raised: what has been keeps the frames it passed, and all that they hold."""
+    return copy.copy(error)
 
 
 def available() -> bool:

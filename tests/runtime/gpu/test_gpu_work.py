@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from fake_driver import FakeLibrary
 from fake_memory import Violation
 
+from eagerjit.runtime.gpu import devices
 from eagerjit.runtime.gpu.devices import Device, Platform, available, using
 from eagerjit.runtime.gpu.devices import platform as current_platform
 from eagerjit.runtime.gpu.driver import Driver, SharedLibrary
@@ -118,6 +121,27 @@ def test_the_child_of_a_fork_is_told(platform: Platform, device: Device) -> None
     os.close(write)
     with os.fdopen(read) as messages:
         assert "Cannot re-initialize CUDA in forked subprocess" in messages.read()
+
+
+def test_a_driver_that_is_not_there_keeps_no_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise OSError("no such file")
+
+    def ask() -> weakref.ref[np.ndarray]:
+        local = np.zeros(3)
+        try:
+            raise ValueError(local)
+        except ValueError:
+            assert not available()
+        with pytest.raises(OSError, match="no such file"):
+            current_platform()
+        return weakref.ref(local)
+
+    monkeypatch.setattr(devices, "_platforms", [])
+    monkeypatch.setattr(devices, "SharedLibrary", missing)
+    reference = ask()
+    gc.collect()
+    assert reference() is None
 
 
 def test_each_thread_has_a_current_device_and_context() -> None:
