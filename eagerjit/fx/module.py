@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import weakref
 from typing import Any
 
 from eagerjit.fx.graph import Graph
@@ -80,6 +81,8 @@ class GraphModule(Module):
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         space = dict(made.globals)
         exec(compile(text, file, "exec"), space)
+        # A traceback may ask for the lines as long as there is the code, and one holds the other.
+        weakref.finalize(space["forward"].__code__, linecache.cache.pop, file, None)
         type(self).forward = space["forward"]  # type: ignore[method-assign]
         self.__dict__["_code"] = made.src
         return made

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import importlib
+import linecache
+import traceback
 from typing import Any
 
 import numpy as np
@@ -194,3 +197,19 @@ def shapes(t: Any) -> Any:
 
 def test_shapes_are_noted() -> None:
     assert shapes(eagerjit) == shapes(torch)
+
+
+def test_lines_of_code_are_kept_as_long_as_the_code() -> None:
+    def sources() -> set[str]:
+        gc.collect()
+        return {file for file in linecache.cache if file.startswith("<eagerjit.fx")}
+
+    before = sources()
+    module = fx_of(eagerjit).symbolic_trace(network(eagerjit))
+    module.recompile()
+    assert len(sources() - before) == 1
+    with pytest.raises(RuntimeError) as raised:
+        module(eagerjit.ones(7, 9))
+    assert "add = x + t_1" in "".join(traceback.format_exception(raised.value))
+    del module, raised
+    assert sources() <= before
