@@ -73,7 +73,9 @@ def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], cre
     else:
         if known is not None:
             grad = known + grad
-        elif not create_graph:
+        elif create_graph:
+            grad = grad.clone()  # what has a history may be a view, and the gradient of another tensor too
+        else:
             if id(grad) in shared or borrowed(grad):
                 grad = grad.clone()
             shared.add(id(grad))

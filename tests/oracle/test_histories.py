@@ -193,3 +193,50 @@ def test_other_numbers_are_not_looked_at_anew() -> None:
     for i in range(20):
         ej.autograd.grad(ej.addcmul(x, x, x, value=2.0 + i).sum(), x, create_graph=True)
     assert len(op.__dict__["gradients_depend"].keys() - known.keys()) <= 1
+
+
+LEAVES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sum": lambda t, a, b: (a + b).sum(),
+    "turned": lambda t, a, b: (a.t() ** 2).sum() + b.sum(),
+    "reshaped": lambda t, a, b: ((a + b).reshape(12) ** 2).sum(),
+    "one more dimension": lambda t, a, b: ((a[None] + b) ** 3).sum(),
+    "row": lambda t, a, b: (a[1] ** 2 * b[1]).sum(),
+}
+
+
+def leaves_after(t: Any, name: str, jitted: str) -> list[Any]:
+    """What the gradients with histories that a walk leaves are, and become when a program writes to them."""
+    a, b = ((t.arange(12.0).reshape(3, 4) + k).requires_grad_() for k in (1, 2))
+
+    def loss(a: Any, b: Any) -> Any:
+        return LEAVES[name](t, a, b)
+
+    inner = ej.jit(loss, fullgraph=True) if jitted == "loss" else loss
+
+    def step(a: Any, b: Any) -> None:
+        inner(a, b).backward(create_graph=True)
+
+    (ej.jit(step, fullgraph=True) if jitted == "step" else step)(a, b)
+    found = [(g.requires_grad, g._is_view(), g.stride(), g.tolist()) for g in (a.grad, b.grad)]
+    a.grad.detach_().mul_(2)
+    return [*found, a.grad.tolist(), b.grad.tolist(), a.tolist()]
+
+
+@pytest.mark.parametrize("jitted", ["nothing", "loss", "step"])
+@pytest.mark.parametrize("name", LEAVES)
+def test_gradients_with_histories_have_memory_of_their_own(name: str, jitted: str) -> None:
+    for _ in range(2):
+        assert leaves_after(ej, name, jitted) == leaves_after(torch, name, "nothing")
+
+
+@pytest.mark.parametrize("inner", [plain, ej.jit])
+def test_gradients_of_gradients_that_a_walk_has_left(inner: Callable[..., Any]) -> None:
+    results = []
+    for t, wrap in ((ej, inner), (torch, plain)):
+        x = (t.arange(12.0).reshape(3, 4) + 1).requires_grad_()
+        wrap(lambda x: (x.t()[None] ** 3).sum())(x).backward(create_graph=True)
+        first = x.grad
+        x.grad = None
+        (first * first).sum().backward()
+        results.append((first.tolist(), x.grad.tolist()))
+    assert results[0] == results[1]
