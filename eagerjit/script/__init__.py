@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from eagerjit.futures import Future
 
 RARER = frozenset(
-    "_get_trace_graph _overload _overload_method _script_if_tracing Attribute Final ScriptWarning TracerWarning "
+    "_get_trace_graph _overload _overload_method _script_if_tracing Attribute Error Final ScriptWarning TracerWarning "
     "annotate fork freeze interface isinstance optimize_for_inference script_if_tracing script_method trace_module "
     "wait".split()
 )
@@ -68,6 +68,10 @@ class TracerWarning(Warning):
 
 
 ScriptWarning = TracerWarning
+
+
+class Error(Exception):
+    """What scripted code raises in PyTorch; here errors keep their classes."""
 
 
 def fork(func: Any, *args: Any, **kwargs: Any) -> Future[Any]:
