@@ -33,7 +33,7 @@ from torch.distributed._tensor.experimental import implicit_replication
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.distributions.multivariate_normal import _precision_to_scale_tril
 from torch.distributions.transforms import _clipped_sigmoid
-from torch.jit import TracerWarning, _get_trace_graph
+from torch.jit import Error, TracerWarning, _get_trace_graph
 from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.dataloader import _collate_fn_t
 from torch import torch as itself
@@ -131,7 +131,7 @@ torch.distributed.destroy_process_group()
 assert not isinstance(torch.nn.ReLU(), (FSDPModule, torch.distributed.fsdp.FullyShardedDataParallel, ObserverBase))
 assert not torch.distributed.autograd.is_available() and record(why) is why and not torch.backends.nnpack.is_available()
 assert functorch.make_functional is make_functional and torch._functorch.deprecated.vmap is functorch.vmap is vmap
-assert issubclass(TracerWarning, Warning) and issubclass(TensorType, torch._C.JitType)
+assert issubclass(TracerWarning, Warning) and issubclass(TensorType, torch._C.JitType) and Error.__mro__[1] is Exception
 assert DeviceObjType and Graph and Value
 assert why(lambda: FSDPModule()) and why(lambda: implicit_replication()) and why(lambda: _get_trace_graph(why))
 assert _precision_to_scale_tril(torch.eye(2) * 4)[0, 0] == 0.5 and 0 < _clipped_sigmoid(torch.tensor(-200.0)) < 1
