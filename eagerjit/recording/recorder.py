@@ -329,7 +329,7 @@ class Recording:
         before = mode.set_grad_mode(True)
         try:
             with recording(-1.0, tracer), tracer, in_modes(done[1].modes):
-                tracer.arguments, tracer.given = arguments, list(backward.answers)
+                tracer.arguments, tracer.given, tracer.found = arguments, list(backward.answers), backward.where
                 asked, beginning, work, kept = done
                 inputs = arguments_of(tracer, structure, arguments, self.where(), work)
                 world = answers_of(asked, arguments, kept), True, asked

@@ -56,6 +56,7 @@ class Tracer(Inputs, Examples):
         self.checks: list[Any] = []
         self.guards: list[Any] = []
         self.attributes: list[tuple[int, Any]] = []  # what holds of the attributes of arguments
+        self.found: dict[int, Any] | None = None  # leaves that an earlier recording of this call found
         self.slots: dict[int, Any] = {}  # leaf: where a tensor or number is found that the function replaces
         self.notes: list[tuple[Any, list[Tensor]]] = []
         self.created: list[weakref.ref[Tensor]] = []
@@ -333,7 +334,9 @@ class Tracer(Inputs, Examples):
         self.value(tensor)
         leaf = self.new_leaf()
         self.load(leaf, Op.LOAD_GRAD, self.leaf_of[id(tensor)])
-        before = tensor._grad
+        before = tensor._grad if self.found is None or leaf in self.found else None
+        if before is not None and before._requires_grad:  # gradients would go on in that of the call that was recorded
+            raise TraceBreak("it reads a gradient that has a history of its own", user_line())
         if before is None:
             self.guard_object(leaf, Op.IS, None)
         else:

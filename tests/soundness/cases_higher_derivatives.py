@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, case
 from tests.soundness.tools import network
 
 
@@ -90,6 +90,45 @@ def hvp_inside(jit):
 
     for i in range(3):
         yield f((torch.arange(4.0) - i).requires_grad_(), torch.ones(4))
+
+
+@case
+def gradients_with_histories_that_a_step_leaves(jit):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+    parameters = list(model.parameters())
+
+    @jit
+    def step(x):
+        loss = (model(x) ** 2).mean()
+        loss.backward(create_graph=True)
+        return loss
+
+    for n in (2, 3, 5):
+        model.zero_grad()
+        yield step(torch.randn(n, 4))
+        yield torch.autograd.grad(sum((p.grad**2).sum() for p in parameters), parameters)
+
+
+@case(outcome=FELL_BACK)
+def a_gradient_with_a_history_is_read(jit):
+    p = torch.ones(3, requires_grad=True)
+    f = jit(lambda x: (p.grad**2 * x).sum())
+    for k in (1.0, 2.0, 3.0):
+        p.grad = None
+        (p**3 * k).sum().backward(create_graph=True)
+        found = f(torch.arange(1.0, 4.0))
+        yield found
+        yield torch.autograd.grad(found, p, retain_graph=True)
+
+
+@case(outcome=FELL_BACK)
+def gradients_with_histories_are_added_up(jit):
+    step = jit(lambda p: (p**3).sum().backward(create_graph=True))
+    for k in (1.0, 2.0, 3.0):
+        p = (torch.ones(2) * k).requires_grad_()
+        step(p)
+        step(p)
+        yield torch.autograd.grad((p.grad**2).sum(), p, retain_graph=True)
 
 
 @case
