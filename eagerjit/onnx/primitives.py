@@ -168,6 +168,11 @@ def _scan(w: Writer, node: Node, x: str) -> str:
     return w.node("CumSum", x, w.constant(node.attributes["dim"]))
 
 
+@rule("require")
+def _require(w: Writer, node: Node, condition: str, x: str, same: str) -> str:
+    return x  # ONNX checks nothing
+
+
 # -- what is made -----------------------------------------------------------------------------------------------------
 
 
