@@ -2,7 +2,8 @@
 
 Fresh memory is slow (the kernel zeroes each page on first touch), so released blocks are kept on one list per size
 class: 64 bytes times powers of two in four steps, at most 25 % above what was asked. A free block's first word links
-to the next. Cached bytes stay under a limit; beyond it blocks go back to the C library.
+to the next. Cached bytes stay under a limit, and all bytes under twice the most that were in use at once: beyond these
+the blocks of sizes that have not been asked for the longest go back to the C library.
 
 `malloc` and its kin, named after the fields of NumPy's PyDataMem_Handler, let an ndarray own such a block.
 """
@@ -48,9 +49,12 @@ SC_PAGE_SIZE = os.sysconf_names["SC_PAGE_SIZE"]
 SC_PHYSICAL_PAGES = os.sysconf_names["SC_PHYS_PAGES"]
 MAXIMUM = 1 << 46
 N_CLASSES = 4 * 42
+SPARE = 64 << 20  # bytes that may be cached whatever is in use
 
 memory_counters = global_bytes(48)
 _free_lists = global_bytes(8 * N_CLASSES)
+_asked = global_bytes(8 * N_CLASSES)  # when a class was last asked for, by the count of blocks handed out
+_most = global_bytes(8)  # bytes in use at once since the process began
 
 
 def _size_class(size: i64) -> i64:
@@ -91,6 +95,7 @@ def allocate(size: i64) -> ptr:
         store_ptr(_free_lists, number * 8, load_ptr(block))
         store_i64(memory_counters, CACHED, load_i64(memory_counters, CACHED) - block_bytes)
         store_i64(memory_counters, REUSED, load_i64(memory_counters, REUSED) + 1)
+    store_i64(_asked, number * 8, load_i64(memory_counters, REUSED) + load_i64(memory_counters, FRESH))
     allocated = load_i64(memory_counters, ALLOCATED) + block_bytes
     store_i64(memory_counters, ALLOCATED, allocated)
     if allocated > load_i64(memory_counters, PEAK):
@@ -101,6 +106,12 @@ def allocate(size: i64) -> ptr:
 def _fresh(block_bytes: i64) -> ptr:
     """A block from the C library, after giving back the cached ones if that is what it takes."""
     result: ptr = buffer(8)
+    wanted = load_i64(memory_counters, ALLOCATED) + block_bytes
+    most = load_i64(memory_counters, PEAK)
+    most = wanted if wanted > most else most
+    if most > load_i64(_most, 0):
+        store_i64(_most, 0, most)
+    _give_back(wanted + load_i64(memory_counters, CACHED) - 2 * load_i64(_most, 0) - SPARE)
     huge = block_bytes >= HUGE_PAGE
     alignment = HUGE_PAGE if huge else ALIGNMENT
     if posix_memalign(result, alignment, block_bytes) != 0:
@@ -134,12 +145,34 @@ def release(block: ptr, size: i64) -> None:
     block_bytes = _class_bytes(number)
     store_i64(memory_counters, ALLOCATED, load_i64(memory_counters, ALLOCATED) - block_bytes)
     cached = load_i64(memory_counters, CACHED) + block_bytes
-    if unlikely(cached > load_i64(memory_counters, LIMIT)):
+    if unlikely(block_bytes > load_i64(memory_counters, LIMIT)):
         free(block)
         return
     store_ptr(block, 0, load_ptr(_free_lists, number * 8))
     store_ptr(_free_lists, number * 8, block)
     store_i64(memory_counters, CACHED, cached)
+    if unlikely(cached > load_i64(memory_counters, LIMIT)):
+        _give_back(cached - load_i64(memory_counters, LIMIT))
+
+
+def _give_back(excess: i64) -> None:
+    """Gives so many bytes of cached blocks back to the C library, if there are as many; those not asked for first."""
+    while excess > 0:
+        oldest = -1
+        for number in range(N_CLASSES):
+            asked = load_i64(_asked, number * 8)
+            if load_ptr(_free_lists, number * 8) != 0 and (oldest < 0 or asked < load_i64(_asked, oldest * 8)):
+                oldest = number
+        if oldest < 0:
+            return
+        block: ptr = load_ptr(_free_lists, oldest * 8)
+        while block != 0 and excess > 0:
+            following = load_ptr(block)
+            free(block)
+            store_i64(memory_counters, CACHED, load_i64(memory_counters, CACHED) - _class_bytes(oldest))
+            excess -= _class_bytes(oldest)
+            block = following
+        store_ptr(_free_lists, oldest * 8, block)
 
 
 def empty_cache() -> i64:

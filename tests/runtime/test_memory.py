@@ -90,6 +90,42 @@ def test_reuse_the_limit_and_emptying_show_in_the_counters() -> None:
         memory.set_cache_limit(-1)
 
 
+def test_what_was_not_asked_for_the_longest_goes_first() -> None:
+    allocate, release = allocator()
+    memory.set_cache_limit(7 << 20)
+    sizes = [1 << 20, 2 << 20, 4 << 20]
+    for block, size in [(allocate(size), size) for size in sizes]:
+        release(block, size)
+    release(allocate(1 << 20), 1 << 20)  # now the one of two is the oldest
+    release(allocate(3 << 19), 3 << 19)
+    fresh = memory.memory_stats()["fresh_blocks"]
+    assert memory.memory_stats()["cached_bytes"] == (1 << 20) + (3 << 19) + (4 << 20)
+    kept = [(allocate(size), size) for size in (1 << 20, 3 << 19, 4 << 20)]
+    assert memory.memory_stats()["fresh_blocks"] == fresh
+    for block, size in [*kept, (allocate(2 << 20), 2 << 20)]:
+        release(block, size)
+    assert memory.memory_stats()["fresh_blocks"] == fresh + 1
+    release(allocate(8 << 20), 8 << 20)  # more than may be kept
+    assert memory.memory_stats()["cached_bytes"] <= 7 << 20
+
+
+def test_ever_new_sizes_keep_twice_what_was_in_use() -> None:
+    script = """
+import numpy as np
+from eagerjit.runtime import memory
+for step in range(400):
+    size = ((step * 7919) % 97 + 3) << 16
+    arrays = [memory.empty((size * k,), np.dtype("u1")) for k in (1, 2, 3)]
+    del arrays
+    stats = memory.memory_stats()
+    assert stats["cached_bytes"] + stats["allocated_bytes"] <= 2 * stats["peak_bytes"] + (64 << 20), stats
+print(memory.memory_stats()["reused_blocks"], memory.memory_stats()["fresh_blocks"])
+"""
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    reused, fresh = map(int, run.stdout.split())
+    assert reused > fresh
+
+
 def test_the_peak() -> None:
     memory.reset_peak()
     start = memory.memory_stats()["allocated_bytes"]
