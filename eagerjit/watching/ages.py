@@ -34,15 +34,6 @@ _THERE_ALREADY = frozenset((bool, np.bool, type(None)))
 """Classes of which no objects are ever made: nobody has to look for the modules that hold them."""
 
 
-def _count_of_a_variable() -> int:
-    made = object()
-    return sys.getrefcount(made)
-
-
-_COUNT_OF_A_VARIABLE = _count_of_a_variable()
-"""What `getrefcount` finds of an object that nobody but a variable holds; since CPython 3.14 arguments do not count."""
-
-
 class Ages:
     """The part of a journal that tells old objects from new ones."""
 
@@ -118,13 +109,14 @@ class Ages:
         strict: Any = {kind: "raise" for kind, what in np.geterr().items() if what != "ignore"}
         try:
             with np.errstate(**strict):
-                made = function(*args, **kwargs)
+                made = [function(*args, **kwargs)]
         except FloatingPointError as error:
             raise self.refuse(f"NumPy warns: {error}", user_line()) from None
-        if type(made) is np.ndarray and made.base is None and sys.getrefcount(made) == _COUNT_OF_A_VARIABLE:
-            self._made.add(id(made))
-            self._alive.append(made)
-        return made
+        # One reference is the list's, one the argument's: those of variables CPython 3.14 does not always count.
+        if type(made[0]) is np.ndarray and made[0].base is None and sys.getrefcount(made[0]) == 2:
+            self._made.add(id(made[0]))
+            self._alive.append(made[0])
+        return made[0]
 
     def own(self, made: Any) -> Any:
         """What the library has just made itself: nobody else holds it, so that nobody looks for holders."""
