@@ -22,7 +22,8 @@ from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.placement import host_array
 from eagerjit.tensors.tensor import Parameter, Tensor
 
-NEGATIVE, TOO_LARGE = "Class values must be non-negative.", "Class values must be smaller than num_classes."
+_NEGATIVE, _TOO_LARGE = "Class values must be non-negative.", "Class values must be smaller than num_classes."
+
 
 def _embedding(
     weight: Tensor, input: Tensor, padding_idx: int | None, by_frequency: bool = False, error: str = "IndexError"
@@ -240,9 +241,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 def _check_classes(classes: np.ndarray[Any, Any], count: int) -> None:
     """Say what is wrong in PyTorch's words, without the op's name behind them."""
     if classes.min() < 0:
-        raise RuntimeError(NEGATIVE)
+        raise RuntimeError(_NEGATIVE)
     if classes.max() >= count:
-        raise RuntimeError(TOO_LARGE)
+        raise RuntimeError(_TOO_LARGE)
 
 
 def _only_any(tensor: Tensor) -> None:
@@ -255,14 +256,14 @@ def _classes_in(tensor: Tensor) -> Any:
     _only_any(tensor)
     classes = counted.bins(tensor, 0, "the number of classes depends on values")
     if classes < 0:
-        raise RuntimeError(NEGATIVE)
+        raise RuntimeError(_NEGATIVE)
     return classes
 
 
 def _one_hot_body(input: Tensor, classes: Any) -> Tensor:
     """Zeros, and a 1 at each class number; that one is negative comes before that another is too large."""
-    known = required((input >= 0).all().expand(input.shape), input, "RuntimeError", NEGATIVE)
-    known = required(known < classes[0], known, "RuntimeError", TOO_LARGE)
+    known = required((input >= 0).all().expand(input.shape), input, "RuntimeError", _NEGATIVE)
+    known = required(known < classes[0], known, "RuntimeError", _TOO_LARGE)
     return input.new_zeros(*input.shape, *classes).scatter(-1, known.unsqueeze(-1), 1)
 
 
