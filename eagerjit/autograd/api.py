@@ -59,7 +59,7 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
             return [start]
     from eagerjit.tensors.creation import ones_like
 
-    given = [None] * len(roots) if grads is None else _gradients(grads)
+    given = [None] * len(roots) if grads is None else _gradients(grads)[: len(roots)]  # PyTorch ignores the rest
     if len(given) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     out = []

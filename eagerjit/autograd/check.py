@@ -10,6 +10,7 @@ import numpy as np
 
 from eagerjit.autograd.api import grad
 from eagerjit.autograd.forward import push
+from eagerjit.effects.cautions import caution
 from eagerjit.ops.complexes import view_as_complex, view_as_real
 from eagerjit.ops.index import stack
 from eagerjit.runtime import dtypes
@@ -40,19 +41,43 @@ def _checked(inputs: Any) -> tuple[list[Any], list[int]]:
     return values, positions
 
 
+def _check_inputs(values: list[Any], positions: list[int]) -> None:
+    """Raises where elements share memory, as one can't be moved alone; warns of dtypes that are not exact enough."""
+    for position in positions:
+        if values[position].dtype not in (dtypes.float64, dtypes.complex128):
+            caution(
+                f"Input #{position} requires gradient and is not a double precision floating point or complex. This "
+                "check will likely fail if all the inputs are not of double precision floating point or complex. "
+            )
+        array = values[position]._data
+        if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
+            raise RuntimeError(
+                f"The {position}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                "on the input before passing it to gradcheck."
+            )
+
+
 def _numerical(function: Callable[..., Any], values: list[Any], position: int, eps: float) -> list[np.ndarray]:
-    """Per output the Jacobian (elements of the input, elements of the output) by central differences."""
-    array = np.array(host_array(values[position]._data), dtype=np.float64)
+    """Per output the Jacobian (elements of the input, elements of the output) by central differences.
+
+    The input itself is moved, and put back: the function may hold it too, as a Module does its parameters.
+    """
+    moved = values[position].data
+    start = np.array(host_array(moved._data))
     columns: list[list[np.ndarray]] = []
-    for index in np.ndindex(array.shape):
-        sides = []
-        for step in (eps, -eps):
-            moved = array.copy()
-            moved[index] += step
-            changed = beside(new_tensor(moved), values[position]).requires_grad_()
-            results = _outputs(function, [changed if i == position else v for i, v in enumerate(values)])
-            sides.append([np.array(host_array(r._data), dtype=np.float64).reshape(-1) for r in results])
-        columns.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
+    try:
+        for index in np.ndindex(start.shape):
+            sides = []
+            for step in (eps, -eps):
+                array = start.copy()
+                array[index] += step
+                moved.copy_(beside(new_tensor(array), moved))
+                results = _outputs(function, values)
+                sides.append([np.array(host_array(r._data), dtype=np.float64).reshape(-1) for r in results])
+            columns.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
+    finally:
+        moved.copy_(beside(new_tensor(start), moved))
     return [np.array(rows) for rows in zip(*columns, strict=True)] if columns else []
 
 
@@ -166,7 +191,7 @@ def gradcheck(
     check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
     check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of a function of float64 and complex128 tensors agree with finite differences.
+    """Whether the gradients of a function agree with finite differences, which say little below double precision.
 
     The Jacobians of gradients (`check_backward_ad`), of tangents (`check_forward_ad`) and of either under vmap are
     compared element by element, in `fast_mode` too, each result's alone: the others' gradients are undefined then.
@@ -175,9 +200,7 @@ def gradcheck(
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     values, positions = _checked(inputs)
-    for position in positions:
-        if values[position].dtype not in (dtypes.float64, dtypes.complex128):
-            raise ValueError("gradcheck needs inputs in double precision: finite differences of others say nothing")
+    _check_inputs(values, positions)
     function, values = _of_reals(func, values, positions)
     checks = _Checks(
         rtol, atol, nondet_tol, check_grad_dtypes, check_batched_grad, check_batched_forward_grad, check_forward_ad,

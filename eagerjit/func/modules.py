@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from eagerjit.effects.withdrawn import Withdrawing
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import user_line
 
 
 def functional_call(
@@ -23,38 +27,57 @@ def functional_call(
     `tie_weights`: a parameter known under several names is replaced under all of them. `strict` raises RuntimeError
     unless exactly the module's names are given.
     """
-    values = _merged(parameter_and_buffer_dicts)
-    own = {**dict(_named(module, "_parameters")), **dict(_named(module, "_buffers"))}
-    unexpected = [name for name in values if name not in own]
-    missing = [name for name in own if name not in values]
-    if strict and (unexpected or missing):
-        raise RuntimeError(_differing(module, unexpected, missing))
-    if tie_weights:
-        _tie(values, own)
+    given = _merged(parameter_and_buffer_dicts)
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
+    with reparametrized(module, given, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+@contextmanager
+def reparametrized(
+    module: Any, given: dict[str, Tensor], tie_weights: bool = False, strict: bool = False, stack_weights: bool = False
+) -> Iterator[None]:
+    """Inside, a module has other parameters and buffers, by name; what it replaces them with is in the dict afterwards.
+
+    `stack_weights` is PyTorch's, for the same module twice: here those that come last always leave first.
+    """
+    own = {**dict(_named(module, "_parameters")), **dict(_named(module, "_buffers"))}
+    unexpected = [name for name in given if name not in own]
+    missing = [name for name in own if name not in given]
+    if strict and (unexpected or missing):
+        raise RuntimeError(_differing(module, unexpected, missing))
+    values = _tied(given, own) if tie_weights else dict(given)
     for value in values.values():
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"{value} is not an instance of torch.Tensor")
     attributes = [(*_attribute(module, name), values.pop(name)) for name in unexpected]
-    replaced = [(_table(module, name), value) for name, value in values.items()]
-    before = [(table, key, table[key]) for (table, key), _ in replaced]
+    replaced = [(name, *_place(module, name), value) for name, value in values.items()]
+    before = [table[key] for _, _, table, key, _ in replaced]
+    journal = getattr(state.tracer, "journal", None)
+    withdrawing = None if journal is None else Withdrawing(journal, [(part, key) for _, part, _, key, _ in replaced])
     try:
-        for (table, key), value in replaced:
+        for _, _, table, key, value in replaced:
             table[key] = value
         for part, key, _, value in attributes:
             setattr(part, key, value)
-        return module(*args, **(kwargs or {}))
+        yield
     finally:
-        for part, key, old, _ in attributes:
+        for part, key, old, _ in reversed(attributes):
             if old is _ABSENT:
                 delattr(part, key)
             else:
                 setattr(part, key, old)
-        for table, key, value in before:
-            table[key] = value
+        for (name, _, table, key, value), old in zip(reversed(replaced), reversed(before), strict=True):
+            new, table[key] = table.get(key, value), old
+            if new is not value and name in given:
+                if journal is not None and not journal.is_made(given):
+                    journal.assign(given, name, new, "item", user_line())
+                given[name] = new
+        if withdrawing is not None:
+            withdrawing.end()
 
 
 _ABSENT = object()
@@ -83,7 +106,7 @@ def _attribute(module: Any, name: str) -> tuple[Any, str, Any]:
 
 def _merged(dicts: Any) -> dict[str, Tensor]:
     if isinstance(dicts, dict):
-        return dict(dicts)
+        return dicts
     merged: dict[str, Tensor] = {}
     for d in dicts:
         repeated = merged.keys() & d.keys()
@@ -104,19 +127,30 @@ def _named(module: Any, table: str, prefix: str = "") -> list[tuple[str, Any]]:
     return found
 
 
-def _tie(values: dict[str, Tensor], own: dict[str, Any]) -> None:
-    """Give every other name of a replaced tensor the same value."""
-    given = {id(own[name]): value for name, value in values.items() if own.get(name) is not None}
+def _tied(given: dict[str, Tensor], own: dict[str, Any]) -> dict[str, Tensor]:
+    """The values of a dict, each under every name of the tensor that it replaces."""
+    names: dict[int, list[str]] = {}
     for name, tensor in own.items():
-        if name not in values and id(tensor) in given:
-            values[name] = given[id(tensor)]
+        if tensor is not None:
+            names.setdefault(id(tensor), []).append(name)
+    values = dict(given)
+    for alike in names.values():
+        found = [name for name in alike if name in given]
+        if any(given[name] is not given[found[0]] for name in found):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(alike)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
+        if found:
+            values.update(dict.fromkeys(alike, given[found[0]]))
+    return values
 
 
-def _table(module: Any, name: str) -> tuple[dict[str, Any], str]:
-    """The dict that holds a parameter or buffer, and its key there."""
+def _place(module: Any, name: str) -> tuple[Any, dict[str, Any], str]:
+    """The part with a parameter or buffer, the dict that holds it there, and its key."""
     path, _, key = name.rpartition(".")
     part = module.get_submodule(path)
-    return (part._parameters if key in part._parameters else part._buffers), key
+    return part, (part._parameters if key in part._parameters else part._buffers), key
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -110,7 +110,7 @@ FUNCTIONS = {
     "eagerjit.ops.numeric": "rsub is_complex",
     "eagerjit.ops.norms": "nuclear_norm frobenius_norm",
     "eagerjit.ops.writes": "index_put_ zero_ detach_",
-    "eagerjit.ops.draws": "poisson binomial",
+    "eagerjit.ops.draws": "poisson binomial _standard_gamma _sample_dirichlet",
     "eagerjit.ops.quantized": "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine",
     "eagerjit.ops.mapped_files": "from_file",
     "eagerjit.ops.made": "_shape_as_tensor empty_strided empty_permuted "

@@ -95,6 +95,24 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return samplers.binomial_samples(counts, chances, generator)
 
 
+def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
+    """Samples of gamma distributions of rate 1 with these concentrations, to which gradients flow."""
+    _of_single_or_double(self, "gamma_cpu")
+    return samplers.standard_gamma(self, generator)
+
+
+def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
+    """Samples of Dirichlet distributions, whose concentrations lie along the last dimension, without gradients."""
+    _of_single_or_double(self, "dirichlet")
+    drawn = samplers.standard_gamma(self.detach(), generator)
+    return drawn / drawn.sum(-1, True) if self.ndim else drawn / drawn
+
+
+def _of_single_or_double(concentration: Tensor, name: str) -> None:
+    if concentration.dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{TYPE_NAMES[concentration.dtype].capitalize()}'")
+
+
 # -- in place ---------------------------------------------------------------------------------------------------------
 
 

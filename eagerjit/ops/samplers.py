@@ -55,9 +55,9 @@ gamma_slope = Op("gamma_slope", _slope, differentiable=False)
 _gamma_op = Op("standard_gamma", _gamma, (_gamma_rule, None))
 
 
-def standard_gamma(concentration: Tensor) -> Tensor:
+def standard_gamma(concentration: Tensor, generator: Generator | None = None) -> Tensor:
     """Samples of gamma distributions of rate 1, through which gradients flow to the concentration."""
-    return _gamma_op.call(concentration, _uniform(concentration, None))  # type: ignore[no-any-return]
+    return _gamma_op.call(concentration, _uniform(concentration, generator))  # type: ignore[no-any-return]
 
 
 def _uniform(like: Tensor, generator: Generator | None) -> Tensor:

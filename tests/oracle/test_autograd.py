@@ -68,6 +68,56 @@ def test_gradcheck_finds_a_wrong_gradient() -> None:
         ej.autograd.gradcheck(lambda a: a, ej.ones(3))
 
 
+@pytest.mark.parametrize("t", [torch, ej], ids=["torch", "eagerjit"])
+def test_gradcheck_moves_the_inputs_themselves(t: Any) -> None:
+    """A function may find them elsewhere, and only they are Parameters."""
+    layer = t.nn.Linear(2, 1, dtype=t.float64)
+    kinds = set()
+
+    def loss(weight: Any) -> Any:
+        kinds.add(type(weight))
+        return layer(t.ones(2, dtype=t.float64)).sin()
+
+    before = layer.weight.tolist()
+    assert t.autograd.gradcheck(loss, layer.weight) and t.autograd.gradgradcheck(loss, layer.weight)
+    assert kinds == {t.nn.Parameter} and layer.weight.tolist() == before
+
+    def failing(x: Any) -> Any:
+        if calls.append(x) or len(calls) > 2:
+            raise KeyError("later")
+        return x * 2
+
+    calls: list[Any] = []
+    x = t.ones(3, dtype=t.float64, requires_grad=True)
+    with pytest.raises(KeyError):
+        t.autograd.gradcheck(failing, x)
+
+
+@pytest.mark.parametrize("t", [torch, ej], ids=["torch", "eagerjit"])
+def test_gradcheck_in_single_precision(t: Any) -> None:
+    x = t.tensor([0.5, 1.0], requires_grad=True)
+    with pytest.warns(UserWarning, match="not a double precision"):
+        assert t.autograd.gradcheck(t.sin, x, eps=1e-2, atol=1e-2, rtol=1e-2)
+    with pytest.raises(RuntimeError, match="dimension with stride 0"):
+        t.autograd.gradcheck(t.sin, t.ones(1, dtype=t.float64).expand(3).requires_grad_())
+    half = t.tensor([0.5, 1.0], requires_grad=True)
+    with pytest.warns(UserWarning, match="not a double precision"), pytest.raises(RuntimeError, match="mismatch"):
+        t.autograd.gradcheck(t.sin, half, eps=1e-8)
+
+
+@pytest.mark.parametrize("t", [torch, ej], ids=["torch", "eagerjit"])
+def test_more_gradients_than_results(t: Any) -> None:
+    """The first are taken; none are missing where there is no result."""
+    x, one = t.ones(2, requires_grad=True), t.ones(2)
+    y = x * 3
+    assert t.autograd.grad([y], [x], [one, one * 5], retain_graph=True)[0].tolist() == [3, 3]
+    t.autograd.backward([y], [one, one], retain_graph=True)
+    assert x.grad.tolist() == [3, 3]
+    assert t.autograd.grad([], [x], [one], allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
+        t.autograd.grad([y, y], [x], [one])
+
+
 def scaled(t: Any, x: Any) -> Any:
     """x * x through a custom function of each library."""
 

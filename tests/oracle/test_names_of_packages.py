@@ -169,9 +169,60 @@ def numbers_where_nothing_is_recorded(t: Any) -> Any:
             call()
 
 
+def modules_with_other_parameters(t: Any) -> Any:
+    from_name = importlib.import_module(f"{t.__name__}.nn.utils.stateless")._reparametrize_module
+    layer = t.nn.BatchNorm1d(2)
+    layer.again = layer.weight
+    given = {"weight": t.full((2,), 2.0), "running_mean": t.zeros(2), "num_batches_tracked": t.tensor(3)}
+    for options in ({}, {"tie_weights": True}):
+        with from_name(layer, given, **options):
+            yield layer.weight.tolist(), layer.again.tolist(), layer(t.ones(3, 2)).shape
+        yield {name: value.tolist() for name, value in given.items()}, layer.running_mean.tolist()
+    for wrong in ({"strict": True}, {"tie_weights": True}):
+        with pytest.raises((RuntimeError, ValueError)) as error:
+            from_name(layer, {**given, "again": t.ones(2)}, **wrong).__enter__()
+        yield type(error.value), str(error.value).splitlines()[0]
+
+
+def buffers_that_are_replaced(t: Any) -> Any:
+    class Counting(t.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", t.zeros(1))
+
+        def forward(self, x: Any) -> Any:
+            self.calls = self.calls + x
+            return self.calls
+
+    layer = Counting()
+    given = {"calls": t.full((1,), 5.0)}
+    for dicts in (given, (given, {})):
+        yield t.func.functional_call(layer, dicts, t.ones(1)).tolist(), given["calls"].tolist(), layer.calls.tolist()
+
+
+def samples_of_gammas(t: Any) -> Any:
+    for draw, name in ((t._standard_gamma, "gamma_cpu"), (t._sample_dirichlet, "dirichlet")):
+        for shape in ((2, 3), (0, 3), (3, 0), ()):
+            for dtype in (t.float32, t.float64):
+                drawn = draw(t.full(shape, 2.0, dtype=dtype))
+                yield str(drawn.dtype), tuple(drawn.shape), bool((drawn > 0).all())
+        first, second = (draw(t.ones(5), generator=t.Generator().manual_seed(1)) for _ in range(2))
+        yield first.equal(second)
+        for dtype in (t.float16, t.int32, t.bool):
+            with pytest.raises(NotImplementedError) as error:
+                draw(t.ones(2, dtype=dtype))
+            yield str(error.value) == f'"{name}" not implemented for ' + str(error.value).rpartition(" ")[2]
+    concentration = t.tensor([0.5, 2.0], requires_grad=True)
+    t._standard_gamma(concentration).sum().backward()
+    yield bool((concentration.grad > 0).all()), t._sample_dirichlet(t.ones(4, 3)).sum(-1).round(decimals=5).tolist()
+
+
 @pytest.mark.parametrize(
     "steps",
-    [lists_in_groups, sizes_as_a_tensor, options_of_printing, values_to_come, numbers_where_nothing_is_recorded],
+    [
+        lists_in_groups, sizes_as_a_tensor, options_of_printing, values_to_come, numbers_where_nothing_is_recorded,
+        modules_with_other_parameters, buffers_that_are_replaced, samples_of_gammas,
+    ],
 )
 def test_smaller_names_do_as_pytorchs(steps: Any) -> None:
     theirs, ours = (list(steps(t)) for t in LIBRARIES)

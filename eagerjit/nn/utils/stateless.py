@@ -1,5 +1,6 @@
 """Modules called with other parameters, under PyTorch's older name."""
 
 from eagerjit.func.modules import functional_call
+from eagerjit.func.modules import reparametrized as _reparametrize_module
 
-__all__ = ["functional_call"]
+__all__ = ["_reparametrize_module", "functional_call"]

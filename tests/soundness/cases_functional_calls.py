@@ -1,0 +1,80 @@
+"""Modules called with other parameters and buffers, some of which they replace themselves."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+import eagerjit.nn as nn
+from eagerjit.func import functional_call
+from eagerjit.nn.utils import stateless
+from tests.soundness.framework import case
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+        self.weight = nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        self.calls = self.calls + 1
+        return x * self.weight + self.calls
+
+
+@case
+def a_buffer_replaced_in_a_functional_call(jit):
+    module = Counting()
+    given = {"weight": torch.full((1,), 2.0), "calls": torch.full((1,), 5.0)}
+    f = jit(lambda given, x: functional_call(module, given, x))
+    for i in range(4):
+        yield f(given, torch.ones(1) * i), given, module.calls
+    module.calls = torch.full((1,), 7.0)
+    yield f(given, torch.ones(1)), given, module.calls
+
+
+@case
+def a_buffer_replaced_beside_a_plain_call(jit):
+    module = Counting()
+
+    @jit
+    def f(x):
+        given = {"calls": x * 2}
+        before = module(x)
+        found = functional_call(module, given, x)
+        return before, found, given["calls"], module(x)
+
+    for i in range(4):
+        yield f(torch.ones(1) * i), module.calls
+
+
+@case
+def a_buffer_that_is_not_given(jit):
+    module = Counting()
+    given = {"weight": torch.full((1,), 2.0)}
+    f = jit(lambda x: functional_call(module, given, x))
+    for i in range(4):
+        yield f(torch.ones(1) * i), given, module.calls
+        given["weight"] = given["weight"] + 1
+
+
+@case
+def buffers_in_several_dictionaries(jit):
+    module = Counting()
+    weights, buffers = {"weight": torch.full((1,), 2.0)}, {"calls": torch.full((1,), 5.0)}
+    f = jit(lambda x: functional_call(module, (weights, buffers), x))
+    for i in range(4):
+        yield f(torch.ones(1) * i), weights, buffers, module.calls
+
+
+@case
+def parts_whose_buffers_are_replaced(jit):
+    module = nn.Sequential(Counting(), nn.Linear(1, 1), Counting())
+    given = {name: torch.full_like(value, 0.5) for name, value in module.state_dict().items()}
+
+    @jit
+    def f(x):
+        with stateless._reparametrize_module(module, given):
+            first = module(x)
+            return first, module(x) + given["0.calls"]
+
+    for i in range(4):
+        yield f(torch.ones(1, 1) * i), given, [b.clone() for b in module.buffers()]
