@@ -12,6 +12,7 @@ from types import MethodType
 from typing import Any, ClassVar
 
 from eagerjit.runtime import heap_types, layout
+from eagerjit.runtime.binding import bound
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock
 
@@ -41,6 +42,13 @@ class DirectlyCalled:
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)  # type: ignore[arg-type]
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """A function in the body of a class is a method of tensors' classes alone: PyTorch's, which are C's, bind to
+        nothing.
+        """
+        if bound.tensor_types and not issubclass(owner, bound.tensor_types):
+            setattr(owner, name, staticmethod(self))  # type: ignore[arg-type]
 
     def __copy__(self) -> Any:
         return self

@@ -7,6 +7,7 @@ compiled calls then compare `_jit_state()` with what it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Set
+from types import FunctionType
 from typing import Any, Self
 
 from eagerjit._nn import _parse_to
@@ -25,6 +26,16 @@ from eagerjit.tensors.tensor import Parameter, Tensor
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _NOTED = frozenset((*_TABLES, *HOOKS))
+_PACKAGE = __name__.partition(".")[0]
+
+
+def _is_namespaced(value: Any) -> bool:
+    """Whether something is a function that a module of the library has, and no method."""
+    return (
+        type(value) is FunctionType
+        and (value.__module__ or "").partition(".")[0] == _PACKAGE
+        and value.__qualname__ == value.__name__
+    )
 
 
 class Module(Calls, Tree, State):
@@ -35,6 +46,12 @@ class Module(Calls, Tree, State):
     """
 
     training: bool
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, value in list(vars(cls).items()):
+            if _is_namespaced(value):  # PyTorch's, which are C's, bind to no instance
+                setattr(cls, name, staticmethod(value))
 
     def __init__(self) -> None:
         own = self.__dict__

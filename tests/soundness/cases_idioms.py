@@ -571,3 +571,25 @@ def a_coroutine_is_run(jit):
     f = jit(lambda x: asyncio.run(doubled(x)))
     for i in range(2):
         yield f(ones(2) * i)
+
+
+@case
+def functions_in_the_bodies_of_classes(jit):
+    class Layer(torch.nn.Module):
+        activation, stacked = torch.tanh, torch.stack
+
+        def forward(self, x):
+            return self.stacked([self.activation(x), x])
+
+    class Reduction:
+        reduced = torch.sum
+
+    layer, reduction = Layer(), Reduction()
+    f = jit(lambda x: reduction.reduced(layer(x)))
+    f(ones(2))
+    Layer.activation = staticmethod(torch.exp)
+    f(ones(2))
+    Reduction.reduced = staticmethod(torch.mean)
+    f(ones(2))
+    Layer.stacked = staticmethod(torch.cat)
+    yield f(ones(2))
