@@ -180,7 +180,16 @@ def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return device_array.as_strided(array, shape, expanded.strides)
 
 
-def _no_overwrite(tracer: Any, base: Node, value: Node, *arguments: Any) -> Node:
+def _expand_overwrite(tracer: Any, base: Node, value: Node, shape: tuple[Any, ...]) -> Node:
+    """An expansion by dimensions of one element shows the base as it is; any other shows elements several times, or
+    none.
+    """
+    before, after = base.type.shape, value.type.shape
+    if 0 in after:
+        return base
+    in_front = (1,) * (len(after) - len(before))
+    if all(old != 1 or new == 1 for old, new in zip((*in_front, *before), after, strict=True)):
+        return _reshape_node(tracer, value, tuple(map(wrap, before)))
     raise RuntimeError(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please clone() the tensor before performing the operation."
@@ -225,7 +234,7 @@ permute_view = ViewOp(
     lambda g, out, input, dims: g.permute(inverse(dims)),
 )
 expand_view = ViewOp(
-    "expand", _expand_array, _expand_node, _no_overwrite, lambda g, out, input, shape: g.sum_to_size(input.shape)
+    "expand", _expand_array, _expand_node, _expand_overwrite, lambda g, out, input, shape: g.sum_to_size(input.shape)
 )
 def _erase_slice(g: Any, dim: int, start: Any, stop: Any, step: int) -> Any:
     return g.replace_slice(g.new_zeros(g.slice(dim, start, stop, step).shape), dim, start, stop, step)

@@ -313,3 +313,26 @@ def windows_of_no_integers(jit):
     for size, step in ((True, 1), (1.0, 1), (2, 2.0), (2, 1)):
         for function in (torch.Tensor.unfold, torch.unfold_copy):
             yield attempt(jit(lambda x, f=function, n=size, s=step: f(x, 0, n, s)), torch.arange(6.0).reshape(3, 2))
+
+
+@case
+def expansions_that_repeat_nothing_are_written(jit):
+    @jit
+    def in_front(x):
+        placed = torch.eye(3).expand(*x.shape[:-2], 3, 3).contiguous()
+        placed[..., :2, 2:] = x[..., :2, 2:] * 2
+        return placed
+
+    @jit
+    def of_argument(x, w):
+        y = x * 1
+        y.expand(x.shape[0], 3, 3).mul_(w)[0, 1] += w[0]
+        return y, x.expand(1, 1, 3, 3).add_(1)
+
+    for batch in (1, 2, 1):
+        x, w = torch.ones(batch, 3, 3), torch.full((3, 3), 2.0, requires_grad=True)
+        yield in_front(x * w)
+        attempt(in_front, x[:0])
+        if result := attempt(of_argument, x, w):
+            result[0].sum().backward()
+        yield x, w.grad
