@@ -29,8 +29,11 @@ class Independent(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         inner = self.event_shape[: self.reinterpreted_batch_ndims]
-        base = self.base_dist.expand(Shape(batch_shape) + inner)
-        return Independent(base, self.reinterpreted_batch_ndims, validate_args=self._validate_args)
+        made = self._made(_instance)
+        made.base_dist = self.base_dist.expand(Shape(batch_shape) + inner)
+        Distribution.__init__(made, batch_shape, self.event_shape, validate_args=False)
+        made._validate_args = self._validate_args
+        return made
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]

@@ -147,6 +147,7 @@ class _Multinomial(_Bounded):
     names = ("upper_bound",)
     is_discrete = True
     event_dim = 1
+    __repr__ = Constraint.__repr__
 
     def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)

@@ -199,11 +199,6 @@ class Multinomial(OfCategories):
         self.total_count = total_count
         super().__init__(Categorical(probs, logits), validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return Multinomial(
-            self.total_count, self.probs.expand((*batch_shape, *self.event_shape)), validate_args=self._validate_args
-        )
-
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:  # type: ignore[override]
         """Counts whose sum is at most the number of draws."""

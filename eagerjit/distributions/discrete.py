@@ -181,6 +181,13 @@ class OfCategories(Distribution):
         self._categorical = categorical
         super().__init__(categorical.batch_shape, categorical.param_shape[-1:], validate_args)
 
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = self._made(_instance)
+        made._categorical = self._categorical.expand(batch_shape)
+        Distribution.__init__(made, batch_shape, self.event_shape, validate_args=False)
+        made._validate_args = self._validate_args
+        return made
+
     @property
     def param_shape(self) -> Any:
         """The shape of the probabilities."""
@@ -205,13 +212,6 @@ class OneHotCategorical(OfCategories):
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         super().__init__(Categorical(probs, logits, validate_args), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = self._made(_instance)
-        made._categorical = self._categorical.expand(batch_shape)
-        Distribution.__init__(made, batch_shape, self.event_shape, validate_args=False)
-        made._validate_args = self._validate_args
-        return made
 
     @property
     def mean(self) -> Tensor:

@@ -27,7 +27,6 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     arg_constraints: dict[str, Constraint]
-    support: Any
     _validate_args = __debug__
 
     @staticmethod
@@ -43,6 +42,7 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             self._check_parameters()
+        super().__init__()  # of what a class is derived from besides, a Module
 
     def _check_parameters(self) -> None:
         for name, constraint in self.arg_constraints.items():
@@ -57,22 +57,46 @@ class Distribution:
                 )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The distribution with its parameters expanded to another batch shape."""
+        """The distribution with its parameters expanded to another batch shape. NotImplementedError for subclasses that
+        have an `__init__` of their own, and no `expand`."""
+        kind = self._kind()
+        if kind.__init__ is Distribution.__init__:
+            raise NotImplementedError
         made = self._made(_instance)
         shape = Shape(batch_shape)
-        for name in self._parameter_names():
+        for name, constraint in kind._declared(self).items():
+            if name not in self.__dict__:
+                continue
             value = self.__dict__[name]
-            event = value.shape[len(value.shape) - self.arg_constraints[name].event_dim :]
+            event = value.shape[len(value.shape) - constraint.event_dim :]
             made.__dict__[name] = value.expand(shape + tuple(event))
         Distribution.__init__(made, shape, self._event_shape, validate_args=False)
         made._validate_args = self._validate_args
         return made
 
+    @classmethod
+    def _kind(cls) -> type[Distribution]:
+        """The class of this library that a class is or is derived from."""
+        return next(base for base in cls.__mro__ if base.__module__.startswith(f"{__package__}."))
+
+    @classmethod
+    def _declared(cls, instance: Any) -> Any:
+        """The constraints that a class declares for the parameters of an instance, whatever its own class declares."""
+        declared: Any = cls.arg_constraints
+        return declared.__get__(instance) if isinstance(declared, property) else declared
+
     def _made(self, instance: Any) -> Any:
-        if instance is not None:
-            return instance
-        made = object.__new__(type(self))
-        made.__dict__.update({k: v for k, v in self.__dict__.items() if not isinstance(v, Tensor)})
+        """What `expand` fills in: the instance that a subclass gives, or a new one. It has all but the tensors."""
+        made = self._get_checked_instance(self._kind(), instance)
+        rest = {name: value for name, value in self.__dict__.items() if not isinstance(value, Tensor)}
+        made.__dict__.update(rest | made.__dict__)
+        return made
+
+    def _made_anew(self, kind: Any, instance: Any, *parameters: Any) -> Any:
+        """What `expand` gives where the `__init__` of `kind` is to be asked for all that follows from parameters."""
+        made = self._get_checked_instance(kind, instance)
+        kind.__init__(made, *parameters, validate_args=False)
+        made._validate_args = self._validate_args
         return made
 
     def _get_checked_instance(self, cls: type[Distribution], _instance: Any = None) -> Any:
@@ -99,6 +123,11 @@ class Distribution:
     def event_shape(self) -> Shape:
         """The shape of one value."""
         return self._event_shape
+
+    @property
+    def support(self) -> Any:
+        """The set of values that have a density or probability, a Constraint."""
+        raise NotImplementedError
 
     @property
     def mean(self) -> Tensor:

@@ -77,7 +77,7 @@ class Chi2(Gamma):
         super().__init__(0.5 * df, 0.5 * df.new_ones(df.shape), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return Chi2(self.df.expand(batch_shape), validate_args=self._validate_args)
+        return self._made_anew(Chi2, _instance, self.df.expand(batch_shape))
 
     @property
     def df(self) -> Tensor:
@@ -209,7 +209,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.concentration[..., 1]
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = self._get_checked_instance(Beta, _instance)
+        made = self._made(_instance)
         made._dirichlet = self._dirichlet.expand(batch_shape)
         super(Beta, made).__init__(batch_shape, validate_args=False)
         made._validate_args = self._validate_args

@@ -55,9 +55,10 @@ class ExpRelaxedCategorical(OfCategories):
         self.temperature = temperature
         super().__init__(Categorical(probs, logits), validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        logits = self.logits.expand((*batch_shape, *self.event_shape))
-        return ExpRelaxedCategorical(self.temperature, logits=logits, validate_args=self._validate_args)
+    def _made(self, instance: Any) -> Any:
+        made = super()._made(instance)
+        made.temperature = self.temperature
+        return made
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

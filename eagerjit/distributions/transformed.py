@@ -170,7 +170,7 @@ class Weibull(TransformedDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = Shape(batch_shape)
-        return Weibull(self.scale.expand(shape), self.concentration.expand(shape), validate_args=self._validate_args)
+        return self._made_anew(Weibull, _instance, self.scale.expand(shape), self.concentration.expand(shape))
 
     @property
     def mean(self) -> Tensor:
@@ -202,7 +202,7 @@ class Pareto(TransformedDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = Shape(batch_shape)
-        return Pareto(self.scale.expand(shape), self.alpha.expand(shape), validate_args=self._validate_args)
+        return self._made_anew(Pareto, _instance, self.scale.expand(shape), self.alpha.expand(shape))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:  # type: ignore[override]
@@ -245,9 +245,8 @@ class Kumaraswamy(TransformedDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = Shape(batch_shape)
-        return Kumaraswamy(
-            self.concentration1.expand(shape), self.concentration0.expand(shape), validate_args=self._validate_args
-        )
+        parameters = self.concentration1.expand(shape), self.concentration0.expand(shape)
+        return self._made_anew(Kumaraswamy, _instance, *parameters)
 
     @property
     def mean(self) -> Tensor:

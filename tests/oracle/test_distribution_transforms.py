@@ -160,3 +160,43 @@ def test_constraints(name: str) -> None:
         except Exception as error:
             outcomes.append([type(error)])
     same(*outcomes)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("cache_size", [0, 1])
+def test_a_transform_that_is_a_module(library: Any, cache_size: int) -> None:
+    d, nn = library.distributions, library.nn
+
+    class Stretched(d.Transform, nn.Module):  # type: ignore[misc]
+        domain = codomain = d.constraints.real
+        bijective = True
+
+        def __init__(self) -> None:
+            super().__init__(cache_size=cache_size)
+            self.scale = nn.Parameter(library.tensor([2.0, 4.0]))
+            self.within = nn.Linear(2, 2)
+
+        def __hash__(self) -> int:
+            return nn.Module.__hash__(self)  # type: ignore[no-any-return]
+
+        def _call(self, x: Any) -> Any:
+            return x * self.scale
+
+        def _inverse(self, y: Any) -> Any:
+            return y / self.scale
+
+        def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+            return self.scale.log().expand(x.shape)
+
+    stretched = Stretched()
+    whole = d.TransformedDistribution(d.Normal(library.zeros(2), 1.0), [stretched])
+    whole.log_prob(library.tensor([2.0, 4.0])).sum().backward()
+    assert stretched.scale.grad.tolist() == [0.0, 0.0]
+    assert sorted(stretched.state_dict()) == ["scale", "within.bias", "within.weight"]
+    assert stretched.inv(library.tensor([2.0, 4.0])).tolist() == [1.0, 1.0]
+    assert not stretched.eval().within.training and repr(stretched) == "Stretched()"
+
+
+def test_texts_of_sets() -> None:
+    for make in (lambda c: c.multinomial(3), lambda c: c.integer_interval(0, 3), lambda c: c.simplex):
+        assert repr(make(ej.distributions.constraints)) == repr(make(torch.distributions.constraints))

@@ -505,6 +505,66 @@ def test_expanding_subclasses() -> None:
             Another().expand((2,))
 
 
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.filterwarnings("ignore:Singular sample")
+def test_expanded_subclasses_have_their_class(name: str) -> None:
+    outcomes = []
+    for library in LIBRARIES:
+        distribution, _, value = made(library, name)
+        kind = type(distribution)
+
+        class Plain(kind):  # type: ignore[misc, valid-type]
+            pass
+
+        class Other(kind):  # type: ignore[misc, valid-type]
+            def __init__(self) -> None:
+                raise AssertionError
+
+        class Given(Other):
+            arg_constraints: ClassVar[dict[str, Any]] = {}
+
+            def expand(self, batch_shape: Any, _instance: Any = None, kind: Any = kind) -> Any:
+                return kind.expand(self, batch_shape, self._get_checked_instance(Given, _instance))
+
+        shape = (1, 1, *distribution.batch_shape)
+        found: list[Any] = []
+        for changed in (Plain, Other, Given):
+            distribution.__class__ = changed
+            try:
+                wide = distribution.expand(shape)
+                found.append((type(wide) is changed, tuple(wide.batch_shape), tuple(wide.log_prob(value).shape)))
+            except NotImplementedError:
+                found.append(NotImplementedError)
+        outcomes.append(found)
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][1] is NotImplementedError
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_distribution_of_nothing_in_particular(library: Any) -> None:
+    class Bare(library.distributions.Distribution):  # type: ignore[misc]
+        arg_constraints: ClassVar[dict[str, Any]] = {}
+
+    for ask in (lambda: Bare().support, lambda: Bare().expand((2,))):
+        with pytest.raises(NotImplementedError):
+            ask()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_distribution_that_is_a_module(library: Any) -> None:
+    class Learned(library.distributions.Normal, library.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(library.zeros(2), 1.0)
+            self.shift = library.nn.Parameter(library.ones(2))
+
+        def log_prob(self, value: Any) -> Any:
+            return super().log_prob(value - self.shift)
+
+    learned = Learned()
+    learned.log_prob(library.zeros(2)).sum().backward()
+    assert [(name, p.grad.tolist()) for name, p in learned.named_parameters()] == [("shift", [-1.0, -1.0])]
+
+
 def test_divergence_of_wishart_distributions() -> None:
     found = []
     for library in LIBRARIES:

@@ -209,3 +209,56 @@ def what_is_kept_once_it_was_read(jit):
     yield f(ones(3)), kept.value
     del kept.value
     yield f(ones(3)), kept.value
+
+
+@case(versions=3)
+def a_transform_that_is_a_module(jit):
+    class Stretched(transforms.Transform, nn.Module):
+        domain = codomain = distributions.constraints.real
+        bijective = True
+
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor([2.0, 4.0, 0.5]))
+
+        __hash__ = nn.Module.__hash__
+
+        def _inverse(self, y):
+            return y / self.scale if self.training else y * self.scale
+
+        def log_abs_det_jacobian(self, x, y):
+            return self.scale.log()
+
+    stretched = Stretched()
+    whole = distributions.TransformedDistribution(distributions.Normal(torch.zeros(3), ones(3)), [stretched])
+    f = jit(lambda y: whole.log_prob(y))
+    yield f(ones(3))
+    with torch.no_grad():
+        stretched.scale.mul_(3.0)
+    yield f(ones(3))
+    stretched.eval()
+    yield f(ones(3))
+    stretched.scale = nn.Parameter(ones(3) * 7)
+    yield f(ones(3))
+    loss = f(ones(3)).sum()
+    yield torch.autograd.grad(loss, [stretched.scale])
+
+
+@case(versions=2)
+def a_subclass_expanded_inside(jit):
+    class Mine(distributions.Weibull):
+        def __init__(self, scale, twice=2.0):
+            super().__init__(scale, scale * twice)
+
+        def expand(self, batch_shape, _instance=None):
+            return super().expand(batch_shape, self._get_checked_instance(Mine, _instance))
+
+        def log_prob(self, value):
+            return super().log_prob(value) * factor[0]
+
+    factor = [1.0]
+    f = jit(lambda x: Mine(x.exp()).expand((2, 3)).log_prob(x.exp() + 1.0))
+    for i in range(3):
+        yield f(ones(3) * i)
+    factor[0] = 2.0
+    yield f(ones(3))

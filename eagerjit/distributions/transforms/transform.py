@@ -27,6 +27,7 @@ class Transform:
         self._cache_size = cache_size
         self._cached_x_y: tuple[Any, Any] = (None, None)
         self._inv: Any = None
+        super().__init__()  # of what a class is derived from besides, a Module
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_inv": None}
