@@ -83,7 +83,8 @@ __all__ = [
 
 _PLACES = {
     "bounded": "continuous_bernoulli generalized_pareto von_mises",
-    "continuous": "normal laplace cauchy gumbel uniform exponential half_normal half_cauchy",
+    "continuous": "normal laplace cauchy gumbel uniform exponential",
+    "halves": "half_normal half_cauchy",
     "gammas": "gamma chi2 studentT dirichlet beta fishersnedecor",
     "discrete": "bernoulli categorical one_hot_categorical",
     "counts": "geometric poisson binomial negative_binomial multinomial",

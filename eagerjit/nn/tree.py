@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from eagerjit.nn.module import Module
 
 
+def _parameters_of(module: Any) -> Any:
+    return module.__dict__["_parameters"].items()
+
+
+def _buffers_of(module: Any) -> Any:
+    return module.__dict__["_buffers"].items()
+
+
 class Tree:
     """What a Module knows of the modules, parameters and buffers below it."""
 
@@ -48,13 +56,16 @@ class Tree:
         """The modules right below this one."""
         return (module for _, module in self.named_children())
 
-    def _named(self, table: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(
+        self, get_members_fn: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """The pairs that get_members_fn gives of this module and of all below it, with dotted names."""
         seen: set[int] = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, self)]
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
-            for name, value in module.__dict__[table].items():
+            for name, value in get_members_fn(module):
                 if value is not None and id(value) not in seen:
-                    if once:
+                    if remove_duplicate:
                         seen.add(id(value))
                     yield f"{path}.{name}" if path else name, value
 
@@ -62,7 +73,7 @@ class Tree:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with their dotted names; each once with `remove_duplicate`."""
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(_parameters_of, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters, each once."""
@@ -72,7 +83,7 @@ class Tree:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """All buffers with their dotted names; each once with `remove_duplicate`."""
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(_buffers_of, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """All buffers, each once."""

@@ -366,10 +366,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.step(epoch)
 
 
-def __getattr__(name: str) -> Any:
-    """Schedules of other kinds."""
-    if name in ("ChainedScheduler", "CyclicLR", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR"):
-        from eagerjit.optim import lr_cycles
+from eagerjit.optim.lr_cycles import (  # noqa: E402  programs list this module's names; those derive from LRScheduler
+    ChainedScheduler,
+    CyclicLR,
+    OneCycleLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+)  # fmt: skip
 
-        return getattr(lr_cycles, name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip

@@ -351,6 +351,12 @@ def _swapped(self: Tensor, name: str) -> Tensor:
     return views.transpose(self, -2, -1) if self.ndim else self
 
 
+def identity(input: Tensor) -> int:
+    """A number that no other tensor has as long as this one lives."""
+    own_array(input, "it was asked which tensor one is")
+    return id(input)
+
+
 def constant_property(value: Any, doc: str) -> property:
     """A property that says the same of every tensor."""
     return property(lambda self: value, doc=doc)
@@ -360,6 +366,7 @@ PROPERTIES = {
     "data": property(get_data, set_data, doc="The same memory without history."),
     "device": property(device_of, doc="Where the tensor lives."),
     "layout": constant_property(strided, "How elements lie in memory."),
+    "_cdata": property(identity, doc="A number by which packages know a tensor."),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
     "T": property(views.reversed_dims, doc="Dimensions in reverse order."),

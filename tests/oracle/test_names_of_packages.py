@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib
+import pkgutil
 import re
 from typing import Any
 
@@ -265,3 +266,70 @@ def test_what_a_file_names_that_is_not_given(tmp_path: Any) -> None:
     for t in LIBRARIES:
         with pytest.raises(ValueError, match="Expected input to be a checkpoint"):
             t.serialization.get_unsafe_globals_in_checkpoint(path)
+
+
+def shapes_as_containers(t: Any) -> Any:
+    tree, shape = t.utils._pytree, t.ones(2, 3).shape
+    yield tree.tree_map(lambda size: size + 1, shape), tree.tree_leaves([shape, t.Size([])])
+    yield [str(path) for path, _ in tree.tree_flatten_with_path({"a": shape})[0]], tree.tree_map(str, t.Size([]))
+
+
+def tensors_by_number(t: Any) -> Any:
+    x, layer = t.ones(2), t.nn.Linear(2, 2)
+    yield x._cdata == x._cdata, x._cdata == x.view(2)._cdata, x._cdata == x.data._cdata
+    yield layer.weight._cdata == next(layer.parameters())._cdata, type(x._cdata)
+
+
+def members_of_modules(t: Any) -> Any:
+    inner = t.nn.Linear(1, 1, bias=False)
+    whole = t.nn.Sequential(inner, t.nn.Sequential(inner), t.nn.BatchNorm1d(1))
+    whole.register_parameter("none", None)
+
+    def members(module: Any) -> Any:
+        return [*module._parameters.items(), ("kept", None), *module._buffers.items()]
+
+    for options in ({}, {"prefix": "p", "remove_duplicate": False}, {"recurse": False}):
+        yield [name for name, _ in whole._named_members(members, **options)]
+
+
+def classes_of_schedules(t: Any) -> Any:
+    schedule = t.optim.lr_scheduler
+    yield sorted(schedule.__all__)
+    yield sorted(
+        name
+        for name, kind in vars(schedule).items()
+        if isinstance(kind, type) and issubclass(kind, schedule.LRScheduler) and not name.startswith("_")
+    )
+
+
+@pytest.mark.parametrize("steps", [shapes_as_containers, tensors_by_number, members_of_modules, classes_of_schedules])
+def test_what_packages_list_and_tell_apart(steps: Any) -> None:
+    expected, actual = (list(steps(t)) for t in LIBRARIES)
+    assert actual == expected
+
+
+@pytest.mark.parametrize("module", [m.name for m in pkgutil.iter_modules(torch.distributions.__path__)])
+def test_modules_of_distributions_have_their_classes(module: str) -> None:
+    theirs, ours = (getattr(t.distributions, module) for t in LIBRARIES)
+    names = {name for name, kind in vars(theirs).items() if getattr(kind, "__module__", "") == theirs.__name__}
+    assert not {name for name in names if len(name) > 1 and name[0] != "_" and not hasattr(ours, name)}
+
+
+def test_what_a_tensor_subclass_carries_along() -> None:
+    found = []
+    for t in LIBRARIES:
+
+        class Marked(t.Tensor):  # type: ignore[misc, name-defined]
+            @classmethod
+            def __torch_function__(cls: Any, *call: Any, t: Any = t) -> Any:
+                return mark(super().__torch_function__(*call), t, cls)
+
+        def mark(value: Any, t: Any, kind: Any) -> Any:
+            if isinstance(value, tuple):
+                return t.utils._pytree.tree_map(lambda part: mark(part, t, kind), value)
+            return value.as_subclass(kind) if isinstance(value, t.Tensor) else value
+
+        loc = t.zeros(3).as_subclass(Marked)
+        density = t.distributions.Normal(loc, 1.0).expand((2, 3)).log_prob(loc)
+        found.append((type(density).__name__, loc.shape, density.mean(0).shape))
+    assert found[0] == found[1]

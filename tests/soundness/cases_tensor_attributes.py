@@ -193,3 +193,20 @@ def a_tensor_with_attributes_copied_deeply(jit):
         attempt(f, x)
         x.scale = i
         f(x)
+
+
+@case(outcome=FELL_BACK)
+def told_apart_by_number(jit):
+    kept, other = torch.ones(2), torch.ones(2)
+    f = jit(lambda x: x * 2 if x._cdata == kept._cdata else x + 5)
+    for x in (kept, other, kept):
+        yield f(x)
+
+
+@case(versions=2)
+def sizes_gone_through_as_nested_data(jit):
+    from eagerjit.utils import _pytree
+
+    f = jit(lambda x: x.new_zeros(_pytree.tree_map(lambda size: size + 1, x.shape)) + x.sum())
+    for i in range(1, 5):
+        yield f(torch.ones(i, 2 * i))

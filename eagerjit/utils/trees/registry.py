@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from eagerjit.tensors.tensor import Shape
 from eagerjit.utils.trees.kinds import is_namedtuple_class
 
 Context = Any
@@ -344,6 +345,11 @@ for _kind, _name, _parts, _again, _keys, *_texts in (
 
 STANDARD_DICT_TYPES = frozenset((dict, OrderedDict, defaultdict))
 BUILTIN_TYPES: frozenset[Any] = frozenset(SUPPORTED_NODES)
+
+_private_register_pytree_node(
+    Shape, _sequence_flatten, lambda parts, _: tuple(parts),
+    serialized_type_name="torch.Size", flatten_with_keys_fn=_sequence_flatten_with_keys,
+)  # fmt: skip
 
 
 def _get_node_type(tree: Any) -> Any:
