@@ -138,7 +138,8 @@ def _contracted(a: Tensor, left: list[str], b: Tensor, right: list[str], kept: s
     sizes = _sizes(a, left, b, right)
     first = _ordered(a, left, batch, rows, inner, sizes)
     second = _ordered(b, right, batch, inner, columns, sizes)
-    product = first.matmul(second) if inner else first * second
+    alone = first.dtype is not second.dtype and all(sizes[c] == 1 for c in inner)  # nothing is summed: they promote
+    product = first * second if alone or not inner else first.matmul(second)
     letters = [*batch, *rows, *columns]
     return product.reshape([sizes[c] for c in letters]), letters
 

@@ -41,3 +41,20 @@ def test_einsum_of_one_operand_compiled():
 def test_outer_products_are_of_any_dtypes(equation, dtype):
     arrays = [draw((2, 3)[: len(term)], dtype, 0, 1, 5) for term in equation.partition("->")[0].split(",")]
     compare(lambda t, x, y: t.einsum(equation, x, y), *arrays, dtypes=[dtype] * 2)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("first, second", [("float64", "float32"), ("float32", "float64"), ("int64", "float32")])
+def test_einsum_of_different_dtypes(first: str, second: str, jitted: bool) -> None:
+    shapes = ("...m,m", (3, 1), (1,)), ("ij,jk", (2, 1), (1, 3)), ("ij,jk", (2, 3), (3, 1)), ("ij,ij", (1, 1), (1, 1))
+    for equation, left, right in shapes:
+        found = []
+        for t in (torch, ej):
+            a, b = t.full(left, 3, dtype=getattr(t, first)), t.full(right, 0.3, dtype=getattr(t, second))
+            function = ej.jit(t.einsum) if jitted and t is ej else t.einsum
+            try:
+                result = function(equation, a, b)
+                found.append((str(result.dtype).split(".")[-1], result.tolist()))
+            except RuntimeError:
+                found.append(RuntimeError)
+        assert found[0] == found[1]
