@@ -193,6 +193,32 @@ def test_worker_init_fn_runs_first() -> None:
     assert [f[5][1] for f in found[:2]] == [random.Random(0).random(), random.Random(1).random()]
 
 
+def test_workers_are_told_to_end() -> None:
+    loader = DataLoader(Facts(), num_workers=2, collate_fn=unchanged, persistent_workers=True)
+    next(iter(loader))
+    processes = list(loader._iterator.processes)
+    loader._iterator._shutdown_workers()
+    loader._iterator._shutdown_workers()
+    assert not any(process.is_alive() for process in processes) and list(loader._iterator) == []
+    with pytest.raises(RuntimeError, match="shut down"):
+        iter(loader)
+
+
+@pytest.mark.parametrize("library", [ej, torch])
+def test_derived_loaders_change_what_is_fixed(library: Any) -> None:
+    class Twice(library.utils.data.DataLoader):
+        def __init__(self, *args: Any, **kwargs: Any):
+            super().__init__(*args, **kwargs)
+            self._DataLoader__initialized = False
+            self.batch_sampler = [*self.batch_sampler, *self.batch_sampler]
+            self._DataLoader__initialized = True
+
+    loader = Twice([1, 2, 3], batch_size=2)
+    assert [batch.tolist() for batch in loader] == [[1, 2], [3], [1, 2], [3]]
+    with pytest.raises(ValueError, match="batch_sampler attribute should not be set after Twice is initialized"):
+        loader.batch_sampler = []
+
+
 def test_persistent_workers_live_on() -> None:
     loader = DataLoader(Facts(), num_workers=2, collate_fn=unchanged, persistent_workers=True)
     pids = [[f[4] for f in loader] for _ in range(3)]

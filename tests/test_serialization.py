@@ -511,6 +511,15 @@ class Table(dict):
     """A dictionary of a program."""
 
 
+@formats
+def test_names_of_python_2_are_known(options: Any) -> None:
+    for value in (int, [int, {"kind": int}], range(3)):
+        file = io.BytesIO()
+        ej.save(value, file, **options)
+        assert ej.load(io.BytesIO(file.getvalue()), weights_only=False) == value
+        assert torch.load(io.BytesIO(file.getvalue()), weights_only=False) == value
+
+
 def test_trusted_files_hold_objects_of_any_class() -> None:
     numbers = np.random.RandomState(3)
     table = Table(a=torch.ones(2))

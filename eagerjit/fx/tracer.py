@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from eagerjit.calling import overriding
@@ -173,7 +173,17 @@ class Tracer(TracerBase):
             undo.append((owner, name, owner[name] if isinstance(owner, dict) else owner.__dict__.get(name)))
             _assign(owner, name, value)
 
+        wrapped = {id(f) for f in self.autowrap_functions}
+
+        def note_calls_in(function: Any, noted: set[int]) -> None:
+            space = getattr(inspect.unwrap(function), "__globals__", {})
+            for name, found in list(space.items()):
+                if id(found) in noted and callable(found):
+                    replace(space, name, self._noting(found))
+
         def module_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if wrapped:
+                note_calls_in(type(module).forward, wrapped)
             return self.call_module(module, functools.partial(call, module), args, kwargs)
 
         replace(Module, "__call__", module_call)
@@ -181,16 +191,13 @@ class Tracer(TracerBase):
         for owner in (eagerjit, functional):
             for name in owner.__all__:
                 found = getattr(owner, name)
-                if callable(found) and not isinstance(found, type) and type(found).__name__ != "module":
+                if callable(found) and not isinstance(found, (type, ModuleType)):
                     replace(owner, name, self._noting(found))
         ours = {id(before) for _, _, before in undo}
-        space = getattr(inspect.unwrap(function), "__globals__", {})
         for names, name in _wrapped:
             if name in names:
                 replace(names, name, self._noting(names[name]))
-        for name, found in list(space.items()):
-            if (id(found) in ours and callable(found)) or found in self.autowrap_functions:
-                replace(space, name, self._noting(found))
+        note_calls_in(function, ours | wrapped)
         try:
             yield
         finally:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit import overrides
+from eagerjit.tensors.tensor import Tensor
+
 Message = Callable[[], str] | None
 
 
@@ -55,10 +58,13 @@ def _check_is_size(i: Any, message: Message = None, *, max: int | None = None) -
     _check(i >= 0 and (max is None or i <= max), message)
 
 
-def _assert(condition: Any, message: str) -> None:
+def _assert(condition: Any, message: str) -> Any:
     """Raises AssertionError with the message where the condition does not hold."""
+    if type(condition) not in (bool, Tensor) and overrides.has_torch_function_unary(condition):
+        return overrides.handle_torch_function(_assert, (condition,), condition, message)
     if not condition:
         raise AssertionError(message)
+    return None
 
 
 def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:

@@ -307,6 +307,15 @@ class Module(Calls, Tree, State):
         """Move parameters and buffers into memory that processes forked from now on share, in place."""
         return self._apply(lambda t: t.share_memory_())
 
+    def _replicate_for_data_parallel(self) -> Self:
+        """A Module with the same attributes, tables of its own and no parameters, which whoever asks puts there."""
+        replica = self.__new__(type(self))
+        replica.__dict__.update(self.__dict__)
+        replica._parameters = {}
+        replica._buffers, replica._modules = dict(self._buffers), dict(self._modules)
+        replica._is_replica = True
+        return replica
+
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this module depend on, comparable; without (dictionary, key) that are `changing`."""
         from eagerjit.guards.comparing import contents

@@ -19,8 +19,6 @@ from eagerjit.serialization.unpickle import LoadError, checked_key, checked_keys
 from eagerjit.tensors.making import LAYOUTS, layout_named
 from eagerjit.tensors.tensor import Parameter, Shape, Tensor
 
-_RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg"}
-
 
 def _ordered(pairs: Iterable[Any] = ()) -> OrderedDict[Any, Any]:
     return OrderedDict((checked_key(key), value) for key, value in pairs)
@@ -175,7 +173,6 @@ class Known:
 
     def find(self, module: str, name: str) -> Any:
         """What a global stands for. Raises LoadError, which names it, if it is not known."""
-        module = _RENAMED.get(module, module)
         full = f"{module}.{name}"
         if full in _added:
             self.callable.add(id(_added[full]))

@@ -7,7 +7,7 @@ import zipfile
 from typing import Any
 
 from eagerjit.serialization.known import Known
-from eagerjit.serialization.unpickle import LoadError
+from eagerjit.serialization.unpickle import LoadError, name_of_python_3
 
 
 class PyTorchFileReader:
@@ -41,7 +41,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     known = Known(trusted=False)
     unsafe = []
     for both in sorted(named):
-        module, _, name = both.partition(" ")
+        module, name = name_of_python_3(*both.split(" ", 1))
         try:
             known.find(module, name)
         except LoadError:

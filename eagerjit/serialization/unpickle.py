@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -57,6 +58,7 @@ class Unpickler:
         self.known, self.persistent = known, persistent
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.protocol = 0
 
     def load(self) -> Any:
         """The object. Raises LoadError for a pickle that is truncated or makes no sense."""
@@ -225,10 +227,19 @@ def _integer(text: str) -> Any:
     return {"00": False, "01": True}.get(text, None) if text in ("00", "01") else int(text)
 
 
+def name_of_python_3(module: str, name: str) -> tuple[str, str]:
+    """What Python 3 calls what pickles of protocols below 3 name as Python 2 did."""
+    return NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+
+
+def _protocol(u: Unpickler) -> None:
+    u.protocol = u.bytes(1)[0]
+
+
 def _global(u: Unpickler, module: Any, name: Any) -> None:
     if not isinstance(module, str) or not isinstance(name, str):
         raise LoadError("its pickle names a global that is no text")
-    u.push(u.known.find(module, name))
+    u.push(u.known.find(*(name_of_python_3(module, name) if u.protocol < 3 else (module, name))))
 
 
 def _stack_global(u: Unpickler) -> None:
@@ -265,7 +276,7 @@ def _long(u: Unpickler, count: int) -> None:
 _INSTRUCTIONS: dict[int, Callable[[Unpickler], Any]] = {
     code[0]: instruction
     for code, instruction in {
-        pickle.PROTO: lambda u: u.bytes(1),
+        pickle.PROTO: _protocol,
         pickle.FRAME: lambda u: u.bytes(8),
         pickle.MARK: lambda u: u.push(_MARK),
         pickle.POP: lambda u: u.stack.pop(),

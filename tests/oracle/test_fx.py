@@ -144,6 +144,46 @@ def test_what_a_graph_cannot_say(t: Any) -> None:
             fx.symbolic_trace(function if function is not len else lambda x: len(x))
 
 
+@pytest.mark.parametrize("t", LIBRARIES)
+def test_assertions_are_nodes(t: Any) -> None:
+    def checked(x: Any) -> Any:
+        t._assert(x.shape[0] == 3, "three rows")
+        t._assert(x.sum() > 0, "positive")
+        return x + 1
+
+    g = fx_of(t).symbolic_trace(checked)
+    assert [str(n.target).split()[1] for n in g.graph.nodes if n.target is t._assert] == ["_assert"] * 2
+    assert g(t.ones(3)).tolist() == [2.0] * 3
+    for given, text in ((t.ones(2), "three rows"), (-t.ones(3), "positive")):
+        with pytest.raises(AssertionError, match=text):
+            g(given)
+
+
+@pytest.mark.parametrize("t", LIBRARIES)
+def test_functions_of_a_parts_file_are_leaves(t: Any) -> None:
+    space: dict[str, Any] = {"__name__": "parts", "t": t, "table": np.arange(3)}  # of which `==` gives no bool
+    text = """
+def branch(x):
+    return x if float(x.sum()) > 0 else -x
+
+class Part(t.nn.Module):
+    def forward(self, x):
+        return branch(x) + 1
+"""
+    exec(text, space)
+    tracer = fx_of(t).Tracer(autowrap_functions=(space["branch"],))
+    whole = t.nn.Sequential(space["Part"]())
+    graph = tracer.trace(whole)
+    assert next(n.target for n in graph.nodes if n.op == "call_function") is (before := space["branch"])
+    assert fx_of(t).GraphModule(whole, graph)(-t.ones(2)).tolist() == [2.0, 2.0] and before(t.ones(1)).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("t", LIBRARIES)
+def test_questions_about_scripts_are_asked_while_tracing(t: Any) -> None:
+    g = fx_of(t).symbolic_trace(lambda x: x if t.jit.is_scripting() else x + 1)
+    assert g(t.ones(2)).tolist() == [2.0, 2.0]
+
+
 def test_functions_are_themselves_again() -> None:
     before = eagerjit.relu, eagerjit.nn.functional.relu, eagerjit.nn.Module.__call__
     traced(eagerjit)

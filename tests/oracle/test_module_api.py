@@ -307,3 +307,22 @@ def test_moving_to_the_host_calls_no_other_method_of_the_module(library: Any) ->
 
     placed = Placed(2, 3)
     assert placed.to("cpu") is placed is placed.cpu()
+
+
+@pytest.mark.parametrize("library", [ej, torch])
+def test_replicas_have_tables_of_their_own_and_no_parameters(library: Any) -> None:
+    class Counting(library.nn.BatchNorm1d):
+        pass
+
+    module = library.nn.Sequential(Counting(3), library.nn.ReLU())
+    module.shared = {"found": 1}
+    replica, part = module._replicate_for_data_parallel(), module[0]._replicate_for_data_parallel()
+    assert type(part) is Counting and part._is_replica and not hasattr(module[0], "_is_replica")
+    assert replica.shared is module.shared and replica.training and list(replica._modules) == ["0", "1"]
+    replica[1], part.num_batches_tracked = library.nn.Tanh(), library.tensor(7)
+    assert isinstance(module[1], library.nn.ReLU) and int(module[0].num_batches_tracked) == 0
+    assert not part._parameters and sorted(module[0]._parameters) == ["bias", "weight"]
+    with pytest.raises(AttributeError, match="weight"):
+        part(library.ones(2, 3))
+    part._parameters.update(weight=library.ones(3) * 2, bias=library.zeros(3))
+    assert part.eval()(library.ones(1, 3)).tolist() == module[0].eval()(library.ones(1, 3)).mul(2).tolist()

@@ -319,6 +319,20 @@ def test_places_of_modules() -> None:
     assert ej.nn.modules.padding.ZeroPad2d is ej.nn.ZeroPad2d and ej.nn.modules.flatten.Flatten is ej.nn.Flatten
 
 
+FILES = """activation adaptive batchnorm channelshuffle conv distance flatten fold padding pixelshuffle pooling
+upsampling dropout instancenorm linear loss normalization rnn sparse transformer""".split()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_classes_that_a_file_lists(file: str) -> None:
+    listed = []
+    for t in (ej, torch):
+        place = getattr(t.nn.modules, file)
+        classes = [name for name, value in vars(place).items() if isinstance(value, type) and name in place.__all__]
+        listed.append((sorted(place.__all__), sorted(classes)))
+    assert listed[0] == listed[1] and listed[0][0] == listed[0][1]
+
+
 def test_functions_of_the_namespace() -> None:
     x, y = (draw((3, 4), "float32", -1, 1, seed) for seed in (1, 2))
     for name in ("cosine_similarity", "pairwise_distance"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from types import ModuleType
 from typing import Any
@@ -10,16 +11,26 @@ from typing import Any
 from eagerjit import nn
 
 _PLACES = {
-    "activation": "activations multihead", "adaptive": "adaptive", "batchnorm": "batch", "channelshuffle": "resampling",
+    "activation": "activations multihead", "adaptive": "adaptive", "batchnorm": "batch lazy",
+    "channelshuffle": "resampling",
     "container": "containers parameter_containers", "conv": "convolution lazy_convolution", "distance": "distances",
     "flatten": "layers", "fold": "resampling", "padding": "pooling", "pixelshuffle": "resampling",
-    "pooling": "pooling fractional", "upsampling": "resampling", "dropout": "dropouts", "instancenorm": "batch",
+    "pooling": "pooling fractional", "upsampling": "resampling", "dropout": "dropouts", "instancenorm": "batch lazy",
     "lazy": "lazy",
-    "linear": "layers multihead lazy", "loss": "losses", "module": "module global_hooks state",
-    "normalization": "batch layers", "rnn": "rnn",
+    "linear": "layers multihead lazy", "loss": "losses linear_losses", "module": "module global_hooks state",
+    "normalization": "batch layers cross_map", "rnn": "rnn",
     "sparse": "embeddings", "transformer": "transformer", "utils": "pairs",
 }  # fmt: skip
 """Where the classes are that PyTorch has in each of its files."""
+
+_CLASSES = {
+    "batchnorm": "BatchNorm", "channelshuffle": "Channel", "container": "Sequential|List|Dict", "conv": "Conv",
+    "flatten": "latten", "fold": "old$", "instancenorm": "InstanceNorm", "lazy": "LazyModuleMixin",
+    "linear": "Linear$|Bilinear|Identity", "loss": "Loss",
+    "normalization": "LayerNorm|GroupNorm|RMSNorm|LocalResponseNorm|LRN",
+    "padding": "Pad", "pixelshuffle": "^Pixel", "pooling": "[Pp]ool", "upsampling": "^Upsampl",
+}  # fmt: skip
+"""What tells which of the classes there they are, where those of several files are in one."""
 
 
 class _Place(ModuleType):
@@ -29,11 +40,26 @@ class _Place(ModuleType):
         super().__init__(f"{__name__}.{name}", f"What PyTorch has in `nn.modules.{name}`.")
         self.__sources__ = sources.split()
 
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """What `vars` lists: all classes too."""
+        for name in self._public():
+            getattr(self, name)
+        return super().__dict__
+
+    def _public(self) -> list[str]:
+        file = self.__name__.rpartition(".")[2]
+        names = [name for source in self.__sources__ for name in nn._MODULES.get(source, "").split()]
+        return [name for name in names if re.search(_CLASSES.get(file, ""), name)]
+
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__" and (names := self._public()):
+            return names
         if not name.startswith("__"):
             for source in self.__sources__:
                 found = getattr(importlib.import_module(f"eagerjit.nn.{source}"), name, None)
                 if found is not None:
+                    setattr(self, name, found)
                     return found
             if name in nn.__all__:
                 return getattr(nn, name)

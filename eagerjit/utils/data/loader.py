@@ -56,6 +56,8 @@ class DataLoader(Generic[T_co]):
     is in seconds, 0 for none. `pin_memory` puts batches into pinned memory where there is a CUDA device.
     """
 
+    __initialized = False
+
     def __init__(
         self,
         dataset: Any,
@@ -107,10 +109,10 @@ class DataLoader(Generic[T_co]):
         self.multiprocessing_context = multiprocessing_context
         self._iterator: _Workers | None = None
         self.persistent_workers = persistent_workers
-        self._fixed = True
+        self.__initialized = True  # derived classes that change what is fixed set it by its mangled name
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _FIXED and self.__dict__.get("_fixed"):
+        if name in _FIXED and self.__initialized:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
@@ -242,7 +244,12 @@ class _Workers:
         self.start_epoch()
 
     def start_epoch(self) -> None:
-        """Begin anew; what workers still make for an epoch that was left early is thrown away."""
+        """Begin anew; what workers still make for an epoch that was left early is thrown away.
+
+        Raises RuntimeError where the workers were told to end.
+        """
+        if not self.processes:
+            raise RuntimeError("DataLoader's workers were shut down, and make no further batches")
         while self.waiting:
             self._receive(self.waiting.popleft())
         count = len(self.processes)
@@ -250,6 +257,10 @@ class _Workers:
         self.active, self.fresh, self.next = [True] * count, [True] * count, 0
         for _ in range(count * self.ahead):
             self._send()
+
+    def _shutdown_workers(self) -> None:
+        self.waiting.clear()
+        self._stop()
 
     def __iter__(self) -> Iterator[Any]:
         return self
