@@ -62,6 +62,14 @@ def _set_cudnn_enabled(arg: bool) -> None:
     cudnn.enabled = arg
 
 
+def _get_default_device() -> str:
+    """The kind of device that `set_default_tensor_type` has chosen."""
+    from eagerjit.namespace import settings
+
+    chosen = settings._device_of_type
+    return "cpu" if chosen is None else str(chosen.type)
+
+
 def _is_tracing() -> bool:
     """False: nothing is ever traced for TorchScript."""
     return False

@@ -6,7 +6,8 @@ from typing import Any
 
 from eagerjit.runtime import dtypes
 from eagerjit.sparse.construction import INVARIANTS, sparse_coo_tensor, spdiags
-from eagerjit.sparse.products import addmm, mm, sampled_addmm
+from eagerjit.sparse.products import addmm, sampled_addmm
+from eagerjit.sparse.reduced import mm
 from eagerjit.sparse.reductions import log_softmax, softmax, sum
 from eagerjit.tensors.tensor import Tensor
 

@@ -33,16 +33,8 @@ def _matrix(name: str, tensor: SparseTensor) -> Pattern:
 
 def product(name: str, matrix: SparseTensor, dense: Tensor, dim: int = 0) -> Tensor:
     """The product of a sparse matrix, or with `dim` 1 of its transpose, with a dense one."""
-    pattern, values = _matrix(name, matrix), matrix._entries
-    rows, columns = pattern.sizes[dim], pattern.sizes[1 - dim]
-    if dense.ndim != 2:
-        raise RuntimeError(f"{name}: Expected dim 2 for the dense matrix, got {dense.ndim} in {list(dense.shape)}")
-    if dense.shape[0] != columns:
-        raise RuntimeError(f"{name}: Argument #3 (dense): Expected dim 0 size {columns}, got {dense.shape[0]}")
-    if dense.dtype is not values.dtype:
-        raise RuntimeError(
-            f"{name}: Expected object of scalar type {values.dtype} but got scalar type {dense.dtype} for the dense one"
-        )
+    pattern = check_product(name, matrix, dense, dim)
+    values, rows, columns = matrix._entries, pattern.sizes[dim], pattern.sizes[1 - dim]
     if values.dtype not in (dtypes.float32, dtypes.float64):
         places = pattern.checked()
         return ops.by_entries.call(values, dense, places[dim], places[1 - dim], rows, columns)
@@ -50,6 +42,20 @@ def product(name: str, matrix: SparseTensor, dense: Tensor, dim: int = 0) -> Ten
     where = (None, None) if at is None else (at[dim], at[1 - dim])
     back = _parts(pattern.lines(1 - dim)) if dense._requires_grad else _NONE
     return ops.by_rows.call(values, dense, *where, *_parts(pattern.lines(dim)), *back)
+
+
+def check_product(name: str, matrix: SparseTensor, dense: Tensor, dim: int = 0) -> Pattern:
+    """The matrix's pattern. Raises RuntimeError for a dense matrix that it cannot be multiplied with."""
+    pattern, columns = _matrix(name, matrix), matrix._pattern.sizes[1 - dim]
+    if dense.ndim != 2:
+        raise RuntimeError(f"{name}: Expected dim 2 for the dense matrix, got {dense.ndim} in {list(dense.shape)}")
+    if dense.shape[0] != columns:
+        raise RuntimeError(f"{name}: Argument #3 (dense): Expected dim 0 size {columns}, got {dense.shape[0]}")
+    if dense.dtype is not matrix.dtype:
+        raise RuntimeError(
+            f"{name}: Expected object of scalar type {matrix.dtype} but got scalar type {dense.dtype} for the dense one"
+        )
+    return pattern
 
 
 def mm(input: Any, mat2: Any) -> Any:

@@ -48,6 +48,15 @@ def keys_of_dispatch(t: Any) -> Any:
     yield both.has(key.CPU), both.has(key.CUDA), both.add(key.CUDA).has(key.CUDA)
 
 
+def kind_of_default_device(t: Any) -> Any:
+    yield t._C._get_default_device()
+    t.set_default_device("meta")
+    try:
+        yield t._C._get_default_device()
+    finally:
+        t.set_default_device(None)
+
+
 def arguments_of_to(t: Any) -> Any:
     x = t.ones(1, dtype=t.float64)
     for args, kwargs in (((x,), {}), (("cpu", t.float16, True), {}), ((t.float16,), {}), ((), {"device": "cpu"})):
@@ -61,7 +70,7 @@ def seeds_of_workers(t: Any) -> Any:
 
 
 WORKERS = {torch: "torch.utils.data._utils.worker", eagerjit: "eagerjit.utils.data.worker"}
-STEPS = (kinds_of_containers, storages, keys_of_dispatch, arguments_of_to, seeds_of_workers)
+STEPS = (kinds_of_containers, storages, keys_of_dispatch, kind_of_default_device, arguments_of_to, seeds_of_workers)
 
 
 @pytest.mark.parametrize("steps", STEPS)
