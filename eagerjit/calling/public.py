@@ -140,8 +140,9 @@ def written(function: Callable[..., Any], name: str = "") -> Callable[..., Tenso
     """The in-place version of a function: its result copied into its first argument."""
 
     def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        # A gradient may need the tensor as it was.
-        before = self.clone() if mode.grad_mode() and self._requires_grad else self
+        # A gradient may need the tensor as it was, be it that of another argument.
+        given = (self, *args, *kwargs.values()) if mode.grad_mode() else ()
+        before = self.clone() if any(isinstance(a, Tensor) and a._requires_grad for a in given) else self
         result = function(before, *args, **kwargs)
         if not can_cast(result.dtype, self.dtype):
             source, wanted = TYPE_NAMES[result.dtype], TYPE_NAMES[self.dtype]

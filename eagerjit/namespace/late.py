@@ -89,7 +89,7 @@ FUNCTIONS = {
     "eagerjit.ops.diagonals": "block_diag",
     "eagerjit.ops.differences": "trapezoid trapz cumulative_trapezoid gradient",
     "eagerjit.ops.bins": "searchsorted bucketize",
-    "eagerjit.ops.segments": "histogramdd segment_reduce",
+    "eagerjit.ops.segments": "_segment_reduce histogramdd segment_reduce",
     "eagerjit.ops.compressed": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo",
     "eagerjit.namespace.removed": "matrix_rank",
     "eagerjit.ops.positions": "where",

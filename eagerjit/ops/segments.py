@@ -65,6 +65,9 @@ def segment_reduce(
     return (found / sizes).where(sizes > 0, math.nan if initial is None else initial)
 
 
+_segment_reduce = segment_reduce
+
+
 @returned("histogramdd")
 class Histogram(NamedTuple):
     """The result of `histogramdd`."""

@@ -291,6 +291,7 @@ class Optimizer(helpers.Updates):
             for key, value in saved.items():
                 if key != "params":
                     own[key] = value
+        self.__setstate__({"state": self.state, "param_groups": self.param_groups})  # where classes complete old files
         mode.bump_epoch()
         for hook in self._state_hooks["load"].values():
             hook(self)

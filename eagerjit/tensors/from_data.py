@@ -210,6 +210,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def _over(array: np.ndarray) -> Tensor:
+    array = np.asarray(array)  # memory of a matrix or a mapped file has their class, and slices of its kind
     known = dtypes.BY_NUMPY.get(array.dtype)
     if known is not None and array.dtype is known.numpy and array.flags.carray:
         return new_tensor(array.view())

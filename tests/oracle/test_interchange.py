@@ -234,3 +234,19 @@ def test_numpys_functions_take_numbers_first_or_second(name):
         found, expected = (getattr(np, name)(*arguments(t.ones(2, 3))) for t in (ej, torch))
         assert isinstance(found, ej.Tensor)
         np.testing.assert_allclose(found.tolist(), expected.tolist(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("t", [ej, torch])
+def test_tensors_over_arrays_of_derived_classes(t: Any, tmp_path: Any) -> None:
+    mapped = np.memmap(tmp_path / "numbers", "float32", "w+", shape=(4,))
+    matrix = np.matrix([[1.0, 2], [3, 4]], dtype=np.float32)
+    for array, sums in ((mapped, [4.0]), (matrix, [4.0, 6.0]), (matrix.T, [3.0, 7.0])):
+        x = t.from_numpy(array)
+        if array is mapped:
+            x += 1
+        total = x.sum(0)
+        assert np.asarray(array).tolist() == x.tolist() and x[0].ndim == x.ndim - 1
+        assert total.reshape(-1).tolist() == sums
+    view = t.from_numpy(matrix[:, 1:])
+    view *= t.tensor([2])
+    assert matrix.tolist() == [[1, 4], [3, 8]] and (view @ view.T).shape == (2, 2)

@@ -361,3 +361,32 @@ def test_a_parameter_given_twice(kind: str, wrap: Callable[[Any], Any]) -> None:
         return [*twice.tolist(), *once.tolist(), *counts]
 
     np.testing.assert_allclose(trained_twice(ej, wrap), trained_twice(torch, lambda f: f), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("library", [ej, torch])
+def test_loading_lets_classes_complete_what_old_files_lack(library: Any) -> None:
+    class Counting(library.optim.SGD):
+        def __setstate__(self, state: Any) -> None:
+            super().__setstate__(state)
+            for group in self.param_groups:
+                group.setdefault("added", 7)
+                for parameter in group["params"]:
+                    kept = self.state.get(parameter, {})
+                    if isinstance(kept.get("count"), int):
+                        kept["count"] = library.tensor(float(kept["count"]))
+
+    def made() -> Any:
+        parameter = library.nn.Parameter(library.ones(2))
+        return parameter, Counting([parameter], lr=0.5, momentum=0.5)
+
+    parameter, optimizer = made()
+    parameter.grad = library.ones(2)
+    optimizer.step()
+    optimizer.state[parameter]["count"] = 3
+    saved = optimizer.state_dict()
+    other, resumed = made()
+    resumed.load_state_dict(saved)
+    assert resumed.param_groups[0]["added"] == 7 and isinstance(resumed.state[other]["count"], library.Tensor)
+    other.grad = library.ones(2)
+    resumed.step()
+    assert other.tolist() == [0.25, 0.25]
