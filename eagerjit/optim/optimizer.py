@@ -307,7 +307,8 @@ class Optimizer(helpers.Updates):
             return value
         if number or key == "step":
             value = tensor(float(value), dtype=dtypes.float32, device=parameter.device)
-            return steps.setdefault((value.item(), parameter.device), value) if key == "step" else value
+            together = key == "step" and type(self).update is not Optimizer.update  # else a step adds to each
+            return steps.setdefault((value.item(), parameter.device), value) if together else value
         wanted = parameter.dtype if parameter.dtype.is_floating_point else value.dtype
         return value.detach().to(parameter.device, wanted, copy=True)
 

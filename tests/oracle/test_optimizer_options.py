@@ -390,3 +390,21 @@ def test_loading_lets_classes_complete_what_old_files_lack(library: Any) -> None
     other.grad = library.ones(2)
     resumed.step()
     assert other.tolist() == [0.25, 0.25]
+
+
+@pytest.mark.parametrize("library", [ej, torch])
+def test_loaded_counts_of_derived_optimizers_are_apart(library: Any) -> None:
+    class Counting(library.optim.Optimizer):
+        def step(self, closure: Any = None) -> None:
+            for parameter in self.param_groups[0]["params"]:
+                self.state[parameter].setdefault("step", library.tensor(0.0))
+                self.state[parameter]["step"] += 1
+
+    def made() -> Any:
+        return Counting([library.nn.Parameter(library.ones(n)) for n in (2, 3)], {})
+
+    optimizer, resumed = made(), made()
+    optimizer.step()
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    resumed.step()
+    assert [float(kept["step"]) for kept in resumed.state.values()] == [2.0, 2.0]
