@@ -7,7 +7,7 @@ from typing import Any
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
-from eagerjit.optim.groups import Group, number, pair, validated, validated_betas
+from eagerjit.optim.groups import LATER, Group, number, pair, validated, validated_betas
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import ones, zeros_like
@@ -46,6 +46,7 @@ class Adadelta(Optimizer):
     """
 
     counters = ("step",)
+    later_options = LATER
 
     def __init__(
         self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
@@ -103,6 +104,7 @@ class Adamax(Optimizer):
     """
 
     counters = ("step",)
+    later_options = LATER
 
     def __init__(
         self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -185,6 +187,7 @@ class NAdam(Optimizer):
     """Adam with Nesterov's momentum (Dozat 2016)."""
 
     counters = ("step", "mu_product")
+    later_options = LATER | {"decoupled_weight_decay": False}
 
     def __init__(
         self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -241,6 +244,7 @@ class RAdam(Optimizer):
     """Adam that scales steps only once the average of squares is reliable (Liu et al. 2020)."""
 
     counters = ("step",)
+    later_options = LATER | {"decoupled_weight_decay": False}
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,

@@ -7,7 +7,7 @@ from typing import Any
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
-from eagerjit.optim.groups import Group, number, pair, validated, validated_betas, validated_ways
+from eagerjit.optim.groups import LATER, LATER_WAYS, Group, number, pair, validated, validated_betas, validated_ways
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.tensors.creation import zeros_like
 from eagerjit.tensors.tensor import Tensor
@@ -46,6 +46,8 @@ class SGD(Optimizer):
     first v is g; `weight_decay` adds weight_decay * p to g. Raises ValueError for negative options and for Nesterov's
     momentum without momentum or with dampening.
     """
+
+    later_options = LATER_WAYS | {"nesterov": False, "fused": False}
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
@@ -160,6 +162,7 @@ class Adam(Optimizer):
     """
 
     counters = ("step",)
+    later_options = LATER | {"amsgrad": False, "decoupled_weight_decay": False, "fused": None}
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -203,6 +206,8 @@ class Adam(Optimizer):
 
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient: p *= 1 - lr * weight_decay first (Loshchilov and Hutter 2019)."""
+
+    later_options = Adam.later_options | {"decoupled_weight_decay": True}
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -256,6 +261,7 @@ class RMSprop(Optimizer):
     """
 
     counters = ("step",)
+    later_options = LATER | {"momentum": 0, "centered": False}
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
@@ -311,6 +317,7 @@ class Adagrad(Optimizer):
     """
 
     counters = ("step",)
+    later_options = LATER_WAYS | {"fused": None}
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,

@@ -17,6 +17,10 @@ from eagerjit.runtime import mode
 from eagerjit.state import state as thread
 from eagerjit.tensors.tensor import Tensor
 
+LATER_WAYS: dict[str, Any] = {"foreach": None, "maximize": False, "differentiable": False}
+LATER: dict[str, Any] = {**LATER_WAYS, "capturable": False}
+"""Options that optimizers have had only since some release, and what steps were without them."""
+
 
 class Group(Table):
     """The options of a group: compiled calls read floats at every call, other changes start a new epoch, as does an
@@ -119,6 +123,16 @@ def rounds(found: list[tuple[Tensor, Tensor | None]]) -> Iterator[tuple[list[tup
     for present in parts.values():
         taken = {id(parameter) for parameter, _ in present}
         yield present, [parameter for parameter, _ in found if id(parameter) not in taken]
+
+
+def numbered(groups: list[Group]) -> dict[int, int]:
+    """The number of each parameter, by identity: in the first group that has it, its last place there."""
+    numbers: dict[int, int] = {}
+    start = 0
+    for group in groups:
+        numbers = {id(p): number for number, p in enumerate(group["params"], start)} | numbers
+        start += len(group["params"])
+    return numbers
 
 
 def has_names(group: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.linear import addmm
@@ -157,6 +157,7 @@ class Adafactor(Optimizer):
     Stern 2018)."""
 
     counters = ("step",)
+    later_options: ClassVar[dict[str, Any]] = {"foreach": None}
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),

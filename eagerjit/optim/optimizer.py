@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,14 +17,14 @@ from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.guards.epochs import States, Table, noted
 from eagerjit.optim import again, helpers
 from eagerjit.optim.arithmetic import real, refuse_capturable, refuse_differentiable
-from eagerjit.optim.groups import Group, checked_group, has_names, is_pair, rounds
+from eagerjit.optim.groups import Group, checked_group, has_names, is_pair, numbered, rounds
 from eagerjit.optim.hooks import common, hook_step, hooked
+from eagerjit.optim.loading import checked, taken_group, taken_states
 from eagerjit.optim.states import begin as begin_states
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
-from eagerjit.tensors.creation import tensor
 from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
@@ -44,6 +44,9 @@ class Optimizer(helpers.Updates):
 
     counters: tuple[str, ...] = ()
     """What is kept as a tensor without dimensions; states that are loaded may have it as a Python number."""
+
+    later_options: ClassVar[dict[str, Any]] = {}
+    """Options that groups in older files lack, and what they were when these were written."""
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]):
         if isinstance(params, Tensor):
@@ -205,6 +208,10 @@ class Optimizer(helpers.Updates):
         """Whether the state has a count of steps."""
         return True
 
+    def shares_steps(self) -> bool:
+        """Whether parameters may have one count of steps: a `step` of a program's own adds to each."""
+        return type(self).update is not Optimizer.update
+
     def _prepare(self, group: Group, present: list[Tensor], absent: list[Tensor]) -> None:
         """Make the state of new parameters; those without a gradient now stop sharing their count of steps."""
         fresh = [p for p in present if not self.has_state(group, p)]
@@ -225,6 +232,9 @@ class Optimizer(helpers.Updates):
         self.__dict__.update(state)
         self.state = States({p: noted(kept) for p, kept in self.state.items()})
         self.param_groups = [g if isinstance(g, Group) else Group(g) for g in self.param_groups]
+        for group in self.param_groups:
+            for name, value in self.later_options.items():
+                group.setdefault(name, value)
         self._optimizer_step_pre_hooks = noted(self._optimizer_step_pre_hooks)
         self._optimizer_step_post_hooks = noted(self._optimizer_step_post_hooks)
         self._patch_step_function()
@@ -248,8 +258,7 @@ class Optimizer(helpers.Updates):
         """Options and state, parameters by number."""
         for hook in self._state_hooks["before saving"].values():
             hook(self)
-        parameters = chain.from_iterable(g["params"] for g in self.param_groups)
-        numbers = {id(p): number for number, p in enumerate(parameters)}
+        numbers = numbered(self.param_groups)
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]}
             for group in self.param_groups
@@ -268,49 +277,13 @@ class Optimizer(helpers.Updates):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         groups = state_dict["param_groups"]
-        if len(groups) != len(self.param_groups):
-            raise ValueError("loaded state dict has a different number of parameter groups")
-        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, self.param_groups, strict=True)):
-            raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
-            )
-        numbers = chain.from_iterable(g["params"] for g in groups)
-        parameters = chain.from_iterable(g["params"] for g in self.param_groups)
-        by_number = dict(zip(numbers, parameters, strict=True))
-        self.state.clear()
-        group_of = {number: index for index, group in enumerate(groups) for number in group["params"]}
-        steps: list[dict[Any, Tensor]] = [{} for _ in groups]  # every group updates its counts of its own
-        for number, saved in state_dict["state"].items():
-            if number not in by_number:
-                self.state[number] = saved
-                continue
-            shared = steps[group_of[number]]
-            parameter = by_number[number]
-            self.state[parameter] = Table({k: self._taken(k, v, parameter, shared) for k, v in saved.items()})
-        for own, saved in zip(self.param_groups, groups, strict=True):
-            for key, value in saved.items():
-                if key != "params":
-                    own[key] = value
-        self.__setstate__({"state": self.state, "param_groups": self.param_groups})  # where classes complete old files
+        checked(groups, self.param_groups)
+        states = taken_states(self, state_dict["state"], groups)
+        taken = [*map(taken_group, groups, self.param_groups)]
+        self.__setstate__({"state": states, "param_groups": taken})  # where classes complete old files
         mode.bump_epoch()
         for hook in self._state_hooks["load"].values():
             hook(self)
-
-    def _taken(self, key: str, value: Any, parameter: Tensor, steps: dict[Any, Tensor]) -> Any:
-        """A saved value as this optimizer's own; equal counts of steps are shared again."""
-        if isinstance(value, (list, tuple)):
-            return type(value)([self._taken("", v, parameter, steps) for v in value])
-        if isinstance(value, dict):
-            return {k: self._taken(k, v, parameter, steps) for k, v in value.items()}
-        number = key in self.counters and isinstance(value, (int, float))
-        if not number and not isinstance(value, Tensor):
-            return value
-        if number or key == "step":
-            value = tensor(float(value), dtype=dtypes.float32, device=parameter.device)
-            together = key == "step" and type(self).update is not Optimizer.update  # else a step adds to each
-            return steps.setdefault((value.item(), parameter.device), value) if together else value
-        wanted = parameter.dtype if parameter.dtype.is_floating_point else value.dtype
-        return value.detach().to(parameter.device, wanted, copy=True)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Calls hook(optimizer, args, kwargs) before every step."""

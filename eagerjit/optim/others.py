@@ -7,7 +7,7 @@ from typing import Any
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
-from eagerjit.optim.groups import Group, number, pair, validated
+from eagerjit.optim.groups import LATER, Group, number, pair, validated
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import full, ones, zeros_like
@@ -42,6 +42,7 @@ class Rprop(Optimizer):
     """Steps whose sizes grow while a gradient keeps its sign (Riedmiller and Braun 1993)."""
 
     counters = ("step",)
+    later_options = LATER
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
@@ -100,6 +101,7 @@ class ASGD(Optimizer):
     """Gradient descent that averages the parameters (Polyak and Juditsky 1992)."""
 
     counters = ("step", "eta", "mu")
+    later_options = LATER
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,

@@ -408,3 +408,60 @@ def test_loaded_counts_of_derived_optimizers_are_apart(library: Any) -> None:
     resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     resumed.step()
     assert [float(kept["step"]) for kept in resumed.state.values()] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "Muon", "Adafactor", "SparseAdam"])
+def test_loading_replaces_a_group_whole(kind: str) -> None:
+    def loaded(t: Any) -> Any:
+        optimizer = getattr(t.optim, kind)([t.nn.Parameter(t.ones(2, 2))], lr=0.1)
+        before, parameters = optimizer.param_groups[0], optimizer.param_groups[0]["params"]
+        before["own"] = 1
+        saved = {"state": {}, "param_groups": [{"lr": [0.5], "params": [7]}]}
+        optimizer.load_state_dict(saved)
+        group = optimizer.param_groups[0]
+        assert group is not before and group["params"] is parameters
+        assert group["lr"] is not saved["param_groups"][0]["lr"]
+        return {key: value for key, value in group.items() if key != "params"}
+
+    assert loaded(ej) == loaded(torch)
+
+
+def test_names_of_parameters_stay_where_a_file_has_none() -> None:
+    def names(t: Any, **saved: Any) -> Any:
+        optimizer = t.optim.SGD([("w", t.nn.Parameter(t.ones(2)))], lr=0.1)
+        optimizer.load_state_dict({"state": {}, "param_groups": [{"lr": 0.5, "params": [0], **saved}]})
+        return optimizer.param_groups[0]["param_names"]
+
+    assert names(ej) == names(torch) == ["w"]
+    assert names(ej, param_names=["v"]) == names(torch, param_names=["v"]) == ["v"]
+
+
+def test_compiled_steps_after_a_group_lost_its_options() -> None:
+    def trained_on(wrap: Callable[[Any], Any]) -> Any:
+        parameter = ej.nn.Parameter(ej.ones(3))
+        optimizer = ej.optim.SGD([parameter], lr=0.1, nesterov=True, momentum=0.9)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            (parameter**2).sum().backward()
+            optimizer.step()
+
+        run = wrap(step)
+        run(), run()
+        saved = optimizer.state_dict()
+        del saved["param_groups"][0]["nesterov"]
+        optimizer.load_state_dict(saved)
+        run(), run()
+        return parameter.tolist()
+
+    assert trained_on(ej.jit) == trained_on(lambda step: step)
+
+
+def test_groups_given_twice_are_numbered_as_in_pytorch() -> None:
+    def numbers(t: Any) -> Any:
+        parameters = [t.nn.Parameter(t.ones(1)) for _ in range(3)]
+        optimizer = t.optim.SGD([{"params": parameters[:2]}, {"params": parameters[2:]}], lr=0.1)
+        optimizer.param_groups.extend(optimizer.param_groups)
+        return [group["params"] for group in optimizer.state_dict()["param_groups"]]
+
+    assert numbers(ej) == numbers(torch)
