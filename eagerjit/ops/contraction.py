@@ -49,7 +49,8 @@ def _contraction(equation: str, tensors: Any) -> Tensor:
     current, letters = _single(tensors[0], inputs[0])
     for number in range(1, len(tensors)):
         other, more = _single(tensors[number], inputs[number])
-        kept = set(output).union(*inputs[number + 1 :])
+        later = zip(tensors[number + 1 :], inputs[number + 1 :], strict=True)
+        kept = set(output).union(*(_met(x, names, [*letters, *more]) for x, names in later))
         current, letters = _contracted(current, letters, other, more, kept)
     gone = [i for i, letter in enumerate(letters) if letter not in output]
     if gone:
@@ -129,8 +130,8 @@ def _single(x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
 
 def _contracted(a: Tensor, left: list[str], b: Tensor, right: list[str], kept: set[str]) -> tuple[Tensor, list[str]]:
     """The product of two operands, summed over the letters that nothing after needs."""
-    a, left = _summed(a, left, kept | set(right))
-    b, right = _summed(b, right, kept | set(left))
+    lasting = kept | _met(b, right, left)
+    a, left, b, right = *_summed(a, left, lasting), *_summed(b, right, kept | _met(a, left, right))
     shared = [c for c in left if c in right]
     batch = [c for c in shared if c in kept]
     inner = [c for c in shared if c not in kept]
@@ -138,15 +139,23 @@ def _contracted(a: Tensor, left: list[str], b: Tensor, right: list[str], kept: s
     sizes = _sizes(a, left, b, right)
     first = _ordered(a, left, batch, rows, inner, sizes)
     second = _ordered(b, right, batch, inner, columns, sizes)
-    alone = first.dtype is not second.dtype and all(sizes[c] == 1 for c in inner)  # nothing is summed: they promote
-    product = first * second if alone or not inner else first.matmul(second)
+    product = first.matmul(second) if inner else first * second  # which promotes them
     letters = [*batch, *rows, *columns]
     return product.reshape([sizes[c] for c in letters]), letters
 
 
-def _summed(x: Tensor, letters: list[str], kept: set[str]) -> tuple[Tensor, list[str]]:
-    gone = tuple(i for i, c in enumerate(letters) if c not in kept)
-    return (x.sum(gone), [c for c in letters if c in kept]) if gone else (x, letters)
+def _met(x: Tensor, letters: list[str], others: list[str]) -> set[str]:
+    """The letters that meet more than one element of this operand: sums over others need none of it."""
+    return {c for c, size in zip(letters, x.shape, strict=True) if c in others and size != 1}
+
+
+def _summed(x: Tensor, letters: list[str], lasting: set[str]) -> tuple[Tensor, list[str]]:
+    """The sum over all letters but these; where there is one element, it is its own sum in its own dtype."""
+    gone = [i for i, c in enumerate(letters) if c not in lasting]
+    summed = tuple(i for i in gone if x.shape[i] != 1)
+    if summed:
+        x = x.sum(summed, keepdim=True)
+    return x.squeeze(tuple(gone)) if gone else x, [c for c in letters if c in lasting]
 
 
 def _sizes(a: Tensor, left: list[str], b: Tensor, right: list[str]) -> dict[str, Any]:

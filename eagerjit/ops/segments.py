@@ -13,6 +13,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange, full, linspace
 from eagerjit.tensors.tensor import Tensor
 
+_NAMES = {"amax": "max", "amin": "min"}
 _START = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf, "prod": 1.0}
 _COMBINE = {"sum": "sum", "mean": "sum", "max": "amax", "min": "amin", "prod": "prod"}
 
@@ -22,14 +23,17 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
     unsafe: bool = False, initial: Any = None,
 ) -> Tensor:  # fmt: skip
-    """sum, mean, max, min or prod of segments along the last dimension of `lengths`, or between `offsets`.
+    """sum, mean, amax, amin or prod of segments along the last dimension of `lengths`, or between `offsets`.
 
     Gives, for data (*batch, N, *rest) and lengths (*batch, S), a tensor (*batch, S, *rest). Segments of no elements
-    give `initial`, or else the reduction of nothing: 0, NaN, -inf, inf, 1. Raises RuntimeError unless lengths add up to
-    N.
+    give `initial`, or else the reduction of nothing: 0, NaN, -inf, inf, 1. amax and amin may be called max and min.
+    Raises RuntimeError unless lengths add up to N.
     """
+    if not isinstance(reduce, str):
+        raise TypeError(f"segment_reduce(): argument 'reduce' must be str, not {type(reduce).__name__}")
+    reduce = _NAMES.get(reduce, reduce)
     if reduce not in _START:
-        raise RuntimeError(f"segment_reduce(): unsupported reduction {reduce!r}")
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if not data.dtype.is_floating_point:
         raise NotImplementedError(f'"_segment_reduce_cpu" not implemented for {data.dtype}')
     if indices is not None:

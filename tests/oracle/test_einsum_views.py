@@ -58,3 +58,46 @@ def test_einsum_of_different_dtypes(first: str, second: str, jitted: bool) -> No
             except RuntimeError:
                 found.append(RuntimeError)
         assert found[0] == found[1]
+
+
+ONES = [
+    ("ij,j->i", (2, 3), (1,)),
+    ("ij,j->i", (2, 1), (3,)),
+    ("ij,jk->ik", (2, 1), (3, 4)),
+    ("ij,jk->", (1, 3), (1, 1)),
+    ("ijk,kj->i", (2, 1, 3), (3, 4)),
+    ("ijk,kj->i", (2, 1, 3), (1, 4)),
+    ("ijk,kj->i", (2, 5, 3), (3, 1)),
+    ("j,j->", (0,), (1,)),
+    ("ij,jj->i", (2, 3), (1, 1)),
+    ("ij,j,j->i", (2, 3), (3,), (1,)),
+    ("ij,j,j->i", (2, 3), (1,), (1,)),
+    ("j,j,j->", (3,), (1,), (3,)),
+]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("dtypes", ["dfd", "fdf", "lfl", "iii", "bbb", "HHH", "fff"])
+@pytest.mark.parametrize("equation, shapes", [(equation, shapes) for equation, *shapes in ONES], ids=str)
+def test_letters_that_one_operand_has_once(equation: str, shapes: Any, dtypes: str, jitted: bool) -> None:
+    names = {"d": "float64", "f": "float32", "l": "int64", "i": "int32", "b": "bool", "H": "bfloat16"}
+
+    def found(t: Any) -> Any:
+        operands = []
+        for shape, kind in zip(shapes, dtypes, strict=False):
+            values = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+            operands.append(t.tensor(values).to(getattr(t, names[kind])))
+            if kind in "df":
+                operands[-1].requires_grad_()
+        function = ej.jit(t.einsum) if jitted and t is ej else t.einsum
+        try:
+            result = function(equation, *operands)
+        except RuntimeError:
+            return RuntimeError
+        if result.requires_grad:
+            result.sum().backward()
+        gradients = [x.grad.tolist() for x in operands if x.grad is not None]
+        return str(result.dtype).split(".")[-1], result.tolist(), gradients
+
+    with torch.backends.opt_einsum.flags(enabled=False):
+        assert found(ej) == found(torch)

@@ -106,7 +106,7 @@ ROWS = RANDOM.normal(size=(6, 3))
 
 
 @pytest.mark.parametrize("initial", [None, 2.0])
-@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod", "other"])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "amax", "amin", "prod", "other"])
 def test_segments(reduce: str, initial: float | None) -> None:
     def walked(t: Any, lengths: list[int]) -> Any:
         x = t.tensor(ROWS, requires_grad=True)
@@ -129,6 +129,8 @@ def test_segments(reduce: str, initial: float | None) -> None:
 def test_segments_that_are_refused() -> None:
     alike(lambda t: t.segment_reduce(t.tensor(ROWS), "sum"))
     alike(lambda t: t.segment_reduce(t.tensor(ROWS).long(), "sum", lengths=t.tensor([6])))
+    for reduce in (None, 1):
+        alike(lambda t, reduce=reduce: t._segment_reduce(t.tensor(ROWS), reduce, lengths=t.tensor([6])))
 
 
 # -- histograms of points ---------------------------------------------------------------------------------------------
