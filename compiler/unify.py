@@ -7,6 +7,7 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
+from eagerjit.compiler.layout import layout
 
 Replacements = dict[str, sizes.Expr]
 Products = dict[sizes.Monomial, sizes.Expr]
@@ -70,6 +71,21 @@ def unify(graph: Graph, values: Replacements, products: Products | None = None) 
         [(new[a], new[b]) for a, b in graph.writes],
     )
     return out, new
+
+
+def unified(graph: Graph, values: Replacements, products: Products) -> tuple[Graph, dict[Node, Node]]:
+    """The graph with symbols and products replaced, products only where views of memory remain views.
+
+    BLAS adds in another order where a matrix lies in another one: a copy might have other bits.
+    """
+    found = unify(graph, values, products)
+    return unify(graph, values) if products and _copies_views(found[1]) else found
+
+
+def _copies_views(new: Mapping[Node, Node]) -> bool:
+    """Whether a view has become a copy."""
+    viewed = ((old, node) for old, node in new.items() if old.op.family == "view")
+    return any(layout(node).root is node and layout(old).root is not old for old, node in viewed)
 
 
 def renewed(node: Node, new: Mapping[Node, Node], values: Replacements, products: Products | None = None) -> Node:

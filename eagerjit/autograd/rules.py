@@ -50,7 +50,9 @@ def fit(grad: Any, argument: Any) -> Any:
 def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int, zeros: bool = True) -> Body:
     """The gradient by running the op's body on aliases of the arguments and walking back through it.
 
-    Arguments that results with a gradient do not depend on get zeros, or None without `zeros`.
+    Arguments that results with a gradient do not depend on get zeros, or None without `zeros`. The gradients' sizes are
+    asked for: compiled together with what gave them they are known to be the results', and views where copies would be
+    made otherwise, of which BLAS adds in another order.
     """
 
     def gradient(*values: Any) -> tuple[Any, ...]:
@@ -65,7 +67,7 @@ def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int, zeros: boo
         finally:
             mode.set_grad_mode(before)
         results = list(result) if isinstance(result, tuple) else [result]
-        connected = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None and r._requires_grad]
+        connected = [(r, fit(g, r)) for r, g in zip(results, grads, strict=True) if g is not None and r._requires_grad]
         targets = [a for a, needed in zip(aliases, needs, strict=True) if needed and isinstance(a, Tensor)]
         found = iter(
             engine.run([r for r, _ in connected], [g for _, g in connected], targets, create_graph, create_graph)

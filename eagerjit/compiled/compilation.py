@@ -27,7 +27,7 @@ from eagerjit.compiler.signature import (
     TensorLeaf,
     Trace,
 )
-from eagerjit.compiler.unify import equal_products, replacements, unify
+from eagerjit.compiler.unify import equal_products, replacements, unified
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.once import once
@@ -260,7 +260,7 @@ def _simplify(trace: Trace) -> None:
     products = equal_products(trace.guards, values)
     graph = trace.graph
     if values or products:
-        graph, new = unify(graph, values, products)
+        graph, new = unified(graph, values, products)
         for b in trace.bindings:
             if isinstance(b, (TensorLeaf, FloatLeaf)):
                 b.node = new[b.node]

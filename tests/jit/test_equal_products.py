@@ -77,3 +77,41 @@ def test_other_numbers_of_elements_are_the_eager_error() -> None:
     for call in (plain, jitted):
         with pytest.raises(ValueError, match="batch_size"):
             call(*inputs(2, 6, 2, 5))
+
+
+EQUATIONS = [
+    ("lbd,l->bd", (3, 3, 16), (3,)),
+    ("lbd,l->bd", (8, 8, 8), (8,)),
+    ("bjm,bijm->bij", (2, 10, 16), (2, 1152, 10, 16)),
+    ("bij,bijm->bjm", (2, 300, 10), (2, 300, 10, 16)),
+]
+
+
+@pytest.mark.parametrize(("equation", "left", "right"), EQUATIONS)
+def test_gradients_of_vectors_times_matrices(equation: str, left: Any, right: Any) -> None:
+    """BLAS adds in another order where a matrix lies in another one: what is a view in one call is one in the other."""
+    generator = np.random.default_rng(1)
+    given = [ej.tensor(generator.normal(size=sizes)).float().requires_grad_() for sizes in (left, right)]
+
+    def step(x: Any, y: Any) -> Any:
+        found = ej.einsum(equation, x, y)
+        return found, *ej.autograd.grad(found.pow(2).mean(), (x, y))
+
+    jitted = ej.jit(step)
+    for found, expected in zip(jitted(*given), step(*given), strict=True):
+        assert found._data.tobytes() == expected._data.tobytes()
+    assert jitted.cache_info().eager_calls == 0
+
+
+def test_views_of_memory_remain_views() -> None:
+    """Where two products of sizes are equal, the one is not written for the other in a view of what has the other's."""
+
+    def step(x: Any, y: Any) -> Any:
+        rows = x.permute(1, 2, 0).flatten(0, 1)
+        return rows.mT @ y.reshape(-1, 1)
+
+    generator = np.random.default_rng(1)
+    x, y = (ej.tensor(generator.normal(size=sizes)).float() for sizes in ((3, 3, 16), (4, 12)))
+    jitted = ej.jit(step)
+    assert jitted(y=y, x=x)._data.tobytes() == step(x, y)._data.tobytes()
+    assert "cast" not in str(jitted.explain(x, y))
