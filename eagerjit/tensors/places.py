@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.autograd.node import AFTER_ALL_HOOKS
 from eagerjit.devices import CPU
 from eagerjit.ops import views
 from eagerjit.ops.index import own_array
@@ -21,6 +22,28 @@ _NEVER = "ipu maia mkldnn mps mtia nested quantized vulkan xla xpu".split()
 _SPARSE = {"sparse": "sparse_coo", "sparse_csr": "sparse_csr"}
 
 
+def _backward_hooks(tensor: Tensor) -> dict[int, Any] | None:
+    """The hooks of `register_hook` by their handles' numbers; taking one out of the table takes it away."""
+    _refuse_recording()
+    if tensor._node is None:
+        return (tensor._hooks or {}).get("grad")
+    hooks = (tensor._node.hooks or {}).get(tensor._index)
+    if not hooks or max(hooks) < AFTER_ALL_HOOKS:
+        return hooks
+    return {n: hook for n, hook in hooks.items() if n < AFTER_ALL_HOOKS} or None
+
+
+def _post_accumulate_hooks(tensor: Tensor) -> dict[int, Any] | None:
+    """The hooks of `register_post_accumulate_grad_hook`, as those of `register_hook`."""
+    _refuse_recording()
+    return (tensor._hooks or {}).get("post")
+
+
+def _refuse_recording() -> None:
+    if state.tracer is not None:
+        raise TraceBreak("it reads the hooks of a tensor", user_line())
+
+
 PROPERTIES: dict[str, property] = {
     **{f"is_{kind}": constant_property(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
     **{f"is_{n}": constant_property(False, f"Whether the layout is `{layout}`.") for n, layout in _SPARSE.items()},
@@ -30,6 +53,8 @@ PROPERTIES: dict[str, property] = {
     "retains_grad": property(
         lambda self: bool((self._hooks or {}).get("retained")), doc="Whether `retain_grad` was asked of a non-leaf."
     ),
+    "_backward_hooks": property(_backward_hooks),
+    "_post_accumulate_grad_hooks": property(_post_accumulate_hooks),
     "__cuda_array_interface__": property(lambda self: _interface(self), doc="What libraries for devices read."),
     "output_nr": property(lambda self: self._index, doc="Which result of its operation the tensor is."),
     "name": property(lambda self: None, doc="None: tensors have no names."),

@@ -36,6 +36,30 @@ def _cpu_streams(t: Any) -> Any:
     return found
 
 
+def _leaf_and_result(t: Any) -> tuple[Any, Any]:
+    leaf = t.ones(2, requires_grad=True)
+    return leaf, leaf * 2
+
+
+def _hooks_listed(tensor: Any, kept: bool) -> list[bool]:
+    """Whether a hook lies in the tensor's table, alone, and leaves it with its handle."""
+    if kept:
+        tensor.retain_grad()
+    found = [tensor._backward_hooks is None]
+    handle = tensor.register_hook(abs)
+    found += [tensor._backward_hooks[handle.id] is abs, len(tensor._backward_hooks) == 1]
+    handle.remove()
+    return [*found, not tensor._backward_hooks]
+
+
+def _hooks_cleared(leaf: Any, made: Any) -> Any:
+    leaf.register_hook(lambda g: g * 3)
+    made.register_hook(lambda g: g * 5)
+    leaf._backward_hooks.clear()
+    made.sum().backward()
+    return leaf.grad
+
+
 ANSWERS: dict[str, Callable[[Any], Any]] = {
     "_assert": lambda t: t._assert(True, "x"),
     "_assert fails": lambda t: t._assert(False, "x"),
@@ -101,6 +125,12 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "retains": lambda t: (lambda x, y: (y.retains_grad, y.retain_grad(), y.retains_grad, x.retains_grad))(
         *(lambda x: (x, x * 2))(t.ones(1, requires_grad=True))
     ),
+    "no hooks": lambda t: [(x._backward_hooks, x._post_accumulate_grad_hooks) for x in _leaf_and_result(t)],
+    "hooks": lambda t: [_hooks_listed(x, kept) for kept in (False, True) for x in _leaf_and_result(t)],
+    "hooks cleared": lambda t: _hooks_cleared(*_leaf_and_result(t)),
+    "hooks of updated": lambda t: (lambda x: [
+        x.register_post_accumulate_grad_hook(id).id in x._post_accumulate_grad_hooks, x._backward_hooks,
+    ])(t.ones(2, requires_grad=True)),
     "subclass": lambda t: type(t.ones(1).as_subclass(t.nn.Parameter)).__name__,
     "subclass of other": lambda t: t.ones(1).as_subclass(int),
     "new sizes": lambda t: t.ones(2, dtype=t.int32).new(2, 3).fill_(1),

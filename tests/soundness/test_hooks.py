@@ -30,3 +30,19 @@ def test_what_a_hook_does_to_other_things_is_done_at_every_call() -> None:
         for _ in range(4):
             step(torch.ones(3))
     assert len(seen) == 4 and step.cache_info().compiles == 1
+
+
+def test_hooks_that_a_function_reads_are_those_of_every_call() -> None:
+    w = weight()
+
+    @torch.jit
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return x * len(w._backward_hooks or ())
+
+    x, found = torch.ones(2), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", JitWarning)
+        for _ in range(3):
+            found.append(scaled(x).tolist())
+            w.register_hook(abs)
+    assert found == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
