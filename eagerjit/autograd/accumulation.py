@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd import node_hooks
+from eagerjit.autograd.leaf_nodes import accumulator
 from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
@@ -44,17 +46,28 @@ def add_to_grad(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
 
 
 def _add_hooked(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:
-    """Add to a leaf's `.grad`; a first gradient gets memory of its own."""
+    """Add to a leaf's `.grad`, between the hooks of its end; a first gradient gets memory of its own."""
+    if leaf._hooks is None:
+        return _add_safely(leaf, grad, shared, create_graph)
+    end = accumulator(leaf)
+    (left,) = node_hooks.before(end, (grad,))
+    if left is not None:
+        shared.add(id(left))  # hooks may have kept it
+        _add_safely(leaf, left, shared, create_graph)
+    for hook in list(leaf._hooks.get("post", {}).values()):
+        if call_back(hook, leaf) is not None:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    node_hooks.after(end, (), (left,))
+    return None
+
+
+def _add_safely(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:
+    """Add to a leaf's `.grad` as one of several threads, or in a recording."""
     tracer = state.tracer
-    if tracer is None:
-        with _accumulating:
-            _add(leaf, grad, leaf._grad, shared, create_graph)
-    else:
-        _add(leaf, grad, tracer.get_grad(leaf), shared, create_graph)
-    if leaf._hooks is not None:
-        for hook in list(leaf._hooks.get("post", {}).values()):
-            if call_back(hook, leaf) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    if tracer is not None:
+        return _add(leaf, grad, tracer.get_grad(leaf), shared, create_graph)
+    with _accumulating:
+        return _add(leaf, grad, leaf._grad, shared, create_graph)
 
 
 _accumulating = threading.RLock()

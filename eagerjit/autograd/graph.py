@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from eagerjit.autograd.callbacks import at_end_of_walk, waiting
+from eagerjit.autograd.leaf_nodes import AccumulateGrad, accumulator
 from eagerjit.autograd.node import GradNode as Node
 from eagerjit.autograd.node import used_up
 from eagerjit.autograd.saving import disable_saved_tensors_hooks, saved_tensors_hooks
@@ -38,19 +39,6 @@ def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Any:
 # -- edges ------------------------------------------------------------------------------------------------------------
 
 
-class AccumulateGrad:
-    """What stands at the end of the tape for a leaf, whose gradient is added up there."""
-
-    next_functions: tuple[Any, ...] = ()
-
-    def __init__(self, variable: Tensor):
-        self.variable = variable
-
-    def name(self) -> str:
-        """PyTorch's name of it."""
-        return "torch::autograd::AccumulateGrad"
-
-
 class GradientEdge(NamedTuple):
     """Where on the tape a tensor's gradient arrives: `grad` and `backward` take it in the tensor's place."""
 
@@ -64,7 +52,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor.grad_fn
-    return GradientEdge(AccumulateGrad(tensor), 0) if node is None else GradientEdge(node, tensor._index)
+    return GradientEdge(accumulator(tensor), 0) if node is None else GradientEdge(node, tensor._index)
 
 
 def tensor_of(edge: GradientEdge) -> Tensor:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 from eagerjit.autograd import node_hooks
+from eagerjit.autograd.leaf_nodes import accumulator
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import is_recorded_natively
@@ -114,15 +115,25 @@ class GradNode:
         return len(self.output) if type(self.output) is tuple else 1
 
     @property
-    def next_functions(self) -> tuple[tuple[GradNode | None, int], ...]:
-        """The nodes that the gradients go to, with the index of their result."""
-        out = []
-        for x in self.inputs or ():
-            if isinstance(x, Tensor):
-                found = edge(x, self)
-                if found is not None:
-                    out.append((found._node, found._index))
-        return tuple(out)
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes that the gradients of tensors go to, with the index of their result; None where none flows."""
+        given = [x for x in _flat(self.inputs or ()) if isinstance(x, Tensor) and x.dtype.is_differentiable]
+        return tuple(_end(edge(x, self)) for x in given)
+
+
+def _flat(arguments: Sequence[Any]) -> Iterator[Any]:
+    for x in arguments:
+        if type(x) in (list, tuple):
+            yield from x
+        else:
+            yield x
+
+
+def _end(tensor: Tensor | None) -> tuple[Any, int]:
+    """What a gradient of the tensor goes to."""
+    if tensor is None:
+        return None, 0
+    return (accumulator(tensor), 0) if tensor._node is None else (tensor._node, tensor._index)
 
 
 class Several:

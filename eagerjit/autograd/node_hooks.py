@@ -1,4 +1,5 @@
-"""Hooks of what lies on the tape: those of an operation's results, and those of the operation itself.
+"""Hooks of what lies on the tape: those of an operation's results, and those of the operation itself or of a
+leaf's end.
 
 A node keeps them in one table, by the index of a result; the operation's own lie under `BEFORE` and `AFTER`.
 """
@@ -14,6 +15,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, call_back, user_line
 
 if TYPE_CHECKING:
+    from eagerjit.autograd.leaf_nodes import AccumulateGrad
     from eagerjit.autograd.node import GradNode
 
 BEFORE, AFTER = -1, -2
@@ -30,14 +32,14 @@ def result_hooked(node: GradNode, index: int, grad: Tensor | None, end: float = 
     return grad
 
 
-def before(node: GradNode, received: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+def before(node: GradNode | AccumulateGrad, received: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     """The gradients of all results as the operation's hooks leave them."""
     for hook in list((node.hooks or {}).get(BEFORE, {}).values()):
         received = _answer(hook, received, call_back(hook, tuple(received)))
     return received
 
 
-def after(node: GradNode, results: Sequence[Any], incoming: Sequence[Tensor | None]) -> Sequence[Any]:
+def after(node: GradNode | AccumulateGrad, results: Sequence[Any], incoming: Sequence[Tensor | None]) -> Sequence[Any]:
     """The gradients that the operation gives its arguments, as its hooks leave them."""
     hooks = list((node.hooks or {}).get(AFTER, {}).values())
     if not hooks:
@@ -57,7 +59,9 @@ def after(node: GradNode, results: Sequence[Any], incoming: Sequence[Tensor | No
     return out
 
 
-def _of_tensors(node: GradNode, results: Sequence[Any]) -> Iterator[tuple[tuple[int, int | None], Any]]:
+def _of_tensors(
+    node: GradNode | AccumulateGrad, results: Sequence[Any]
+) -> Iterator[tuple[tuple[int, int | None], Any]]:
     """Where each tensor among the arguments is, also in a list, and its gradient."""
     for position, (x, grad) in enumerate(zip(node.inputs or (), results, strict=False)):
         if isinstance(x, Tensor):
@@ -91,11 +95,11 @@ def _answer(hook: Callable[..., Any], given: Sequence[Any], answer: Any) -> Sequ
     return tuple(answer)
 
 
-def register(node: GradNode, when: int, hook: Callable[..., Any]) -> Any:
+def register(node: GradNode | AccumulateGrad, when: int, hook: Callable[..., Any]) -> Any:
     """Put a hook of the operation in the node's table. Raises NotImplementedError for a compiled call."""
     from eagerjit.tensors.methods import add_hook
 
-    if getattr(node.op, "partial", False):
+    if getattr(getattr(node, "op", None), "partial", False):
         raise NotImplementedError(f"{node.name()} stands for several operations: register a hook on a tensor instead")
     if state.tracer is not None:
         raise TraceBreak("it registers a hook on a node of the tape", user_line())

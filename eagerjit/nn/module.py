@@ -154,7 +154,7 @@ class Module(Calls, Tree, State):
         Raises TypeError for what is no Parameter, KeyError for a name that is taken, is empty or has a dot, ValueError
         for the result of an operation.
         """
-        self._check_name("parameter", name, self._parameters)
+        self._check_name("parameter", name)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"cannot assign '{type(param).__name__}' object to parameter '{name}' (torch.nn.Parameter or None "
@@ -173,7 +173,7 @@ class Module(Calls, Tree, State):
 
         Raises TypeError for what is no tensor, KeyError for a name that is taken, is empty or has a dot.
         """
-        self._check_name("buffer", name, self._buffers)
+        self._check_name("buffer", name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor or None required)"
@@ -187,7 +187,7 @@ class Module(Calls, Tree, State):
         """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
-        self._check_name("module", name, self._modules)
+        self._check_name("module", name)
         self._modules[name] = registered("module", self, name, module)
         mode.bump_epoch()
 
@@ -195,13 +195,13 @@ class Module(Calls, Tree, State):
         """Add a submodule under any name."""
         self.add_module(name, module)
 
-    def _check_name(self, kind: str, name: Any, table: dict[str, Any]) -> None:
+    def _check_name(self, kind: str, name: Any) -> None:
         """Refuse names that are none, and those of other attributes."""
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
-        if hasattr(self, name) and name not in table:
+        if hasattr(self, name) and name not in self.__dict__[f"_{kind}s"]:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name or name == "":
             raise KeyError(f'{kind} name can\'t contain "." or be empty, got: {name!r}')

@@ -112,3 +112,78 @@ def test_compiled_calls() -> None:
     result = eagerjit.jit(lambda x: (x * 2).sin())(eagerjit.ones(2, requires_grad=True))
     with pytest.raises(NotImplementedError, match="several operations"):
         result.grad_fn.register_hook(print)
+
+
+def accumulated(t: Any, kind: str, answer: Callable[..., Any]) -> Any:
+    """What hooks of a leaf's end see and make of a few walks, among the leaf's own hooks, or the class of the error."""
+    x = t.tensor([1.0, 2.0], requires_grad=True)
+    node, seen = (x * 1).grad_fn.next_functions[0][0], []
+    x.register_hook(lambda g: (seen.append(plain(g)), g * 10)[1])
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append(plain(leaf.grad)))
+    handle = getattr(node, kind)(lambda *given: (seen.append(plain([*given, x.grad])), answer(t, given[-1]))[1])
+    try:
+        for _ in range(2):
+            (x * 3).sum().backward()
+        t.autograd.grad((x * 3).sum(), x)
+    except (TypeError, RuntimeError) as error:
+        return type(error)
+    handle.remove()
+    (x * 3).sum().backward()
+    return seen, plain(x.grad)
+
+
+@pytest.mark.parametrize(("kind", "answer"), [*CASES, ("register_prehook", "gone")])
+def test_ends_of_leaves(kind: str, answer: str) -> None:
+    ours, theirs = (accumulated(t, kind, ANSWERS[answer]) for t in (eagerjit, torch))
+    assert ours == theirs
+
+
+def test_an_end_is_the_same_one_while_it_is_held() -> None:
+    for t in (eagerjit, torch):
+        x, other = t.ones(2, requires_grad=True), t.ones(2, requires_grad=True)
+        node = x.view(2).grad_fn.next_functions[0][0]
+        assert node is (x * other).grad_fn.next_functions[0][0] is t.autograd.graph.get_gradient_edge(x).node
+        assert (x * other).grad_fn.next_functions[1][0].variable is other
+
+
+JOINED: dict[str, Callable[..., Any]] = {
+    "without a gradient": lambda t, x, w: w * x,
+    "twice": lambda t, x, w: x * x,
+    "a list": lambda t, x, w: t.cat([x, w, x]),
+    "a result": lambda t, x, w: (x * w).exp(),
+    "a part": lambda t, x, w: x.square()[1] * w[0],
+    "indices": lambda t, x, w: x[t.tensor([0, 0])].gather(0, t.tensor([1])),
+    "a condition": lambda t, x, w: t.where(w > 0, x, w),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_where_gradients_go(name: str) -> None:
+    def told(t: Any) -> Any:
+        given = t.ones(2, requires_grad=True), t.ones(2)
+        node = JOINED[name](t, *given).grad_fn
+        return [(type(n).__name__.rstrip("0") if n is not None else None, i) for n, i in node.next_functions]
+
+    ours, theirs = told(eagerjit), told(torch)
+    assert [(n and "Accumulate" in n, i) for n, i in ours] == [(n and "Accumulate" in n, i) for n, i in theirs]
+
+
+def test_hooks_of_ends_around_compiled_calls() -> None:
+    """They are called for walks through, and in, compiled calls; one that is added later too."""
+    x, seen = eagerjit.tensor([1.0, 2.0], requires_grad=True), []
+    node = x.view(2).grad_fn.next_functions[0][0]
+
+    @eagerjit.jit
+    def inside(w: Any) -> None:
+        (x * w).sum().backward()
+
+    outside = eagerjit.jit(lambda w: (x * w).sum())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in range(4):
+            if step == 2:
+                node.register_hook(lambda given, grads: seen.append(plain([grads, x.grad])))
+                node.register_prehook(lambda grads: (grads[0] * 2,))
+            inside(eagerjit.ones(2))
+            outside(eagerjit.ones(2)).backward()
+    assert seen == [[[[2.0, 2.0]], [v, v]] for v in (6.0, 8.0, 10.0, 12.0)]

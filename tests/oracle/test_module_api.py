@@ -326,3 +326,18 @@ def test_replicas_have_tables_of_their_own_and_no_parameters(library: Any) -> No
         part(library.ones(2, 3))
     part._parameters.update(weight=library.ones(3) * 2, bias=library.zeros(3))
     assert part.eval()(library.ones(1, 3)).tolist() == module[0].eval()(library.ones(1, 3)).mul(2).tolist()
+
+
+@pytest.mark.parametrize("name", ["register_buffer", "register_parameter", "add_module"])
+def test_parts_before_init(name: str) -> None:
+    def told(library: Any) -> Any:
+        class Early(library.nn.Module):
+            def __init__(self) -> None:
+                part = {"add_module": library.nn.Identity(), "register_buffer": library.ones(2)}
+                getattr(self, name)("x", part.get(name, library.nn.Parameter(library.ones(2))))
+
+        with pytest.raises(AttributeError) as error:
+            Early()
+        return str(error.value) if name != "add_module" else None
+
+    assert told(ej) == told(torch)
