@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from eagerjit.standin import trees
 from eagerjit.tools.names import no_such_name
 
 FOLDER = str(Path(__file__).parent)
@@ -160,6 +161,8 @@ class Finder:
         """The module for a name of torch; ModuleNotFoundError for one that eagerjit lacks, None for other names."""
         if name in _BESIDE:
             return ModuleSpec(name, _Loader(importlib.import_module(_BESIDE[name])))
+        if name == "optree":
+            return trees.found(name, path)
         if name != "torch" and not name.startswith("torch."):
             return None
         module = module_for(name)
@@ -220,6 +223,8 @@ def install() -> None:
     if FOLDER not in sys.path:
         sys.path.insert(min(1, len(sys.path)), FOLDER)
     _explain(eagerjit, "torch")
+    if "optree" in sys.modules:
+        trees.register(sys.modules["optree"])
     for name in _OF_A_FUNCTIONS_NAME:
         sys.modules.setdefault(name, _Beside(name))
     sys.modules["torch"] = eagerjit

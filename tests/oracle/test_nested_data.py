@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 import pytest
+import torch
 import torch.utils._pytree as theirs
 
 import eagerjit as ej
@@ -201,3 +202,32 @@ def test_compiled_functions_go_through_nested_data() -> None:
     for _ in range(3):
         plain, found = ours.tree_leaves(doubled(tree)), ours.tree_leaves(compiled(tree))
         assert all(ej.equal(a, b) for a, b in zip(plain, found, strict=True))
+
+
+def test_dictionaries_of_modules_and_optimizers_are_plain_ones() -> None:
+    def told(t: Any, trees: Any) -> Any:
+        module = t.nn.Linear(2, 1)
+        optimizer = t.optim.SGD(module.parameters(), lr=1.0, momentum=0.9)
+        module(t.ones(1, 2)).sum().backward()
+        optimizer.step()
+        shapes = trees.tree_map(lambda x: tuple(x.shape), [module._parameters, optimizer.state])
+        same = trees.tree_map(lambda a, b: (tuple(a.shape), b), module._parameters, {"weight": 1, "bias": 2})
+        names = [trees.keystr(path) for path, _ in trees.tree_leaves_with_path(module._parameters)]
+        counts = [len(trees.tree_leaves(x)) for x in (module._modules, module._buffers, [*optimizer.state.values()])]
+        return type(shapes[0]), list(shapes[0].items()), type(shapes[1]), [*shapes[1].values()], same, names, counts
+
+    assert told(ej, ours) == told(torch, theirs)
+
+
+def test_compiled_functions_see_other_parameters_in_nested_data() -> None:
+    module = ej.nn.Linear(2, 1)
+
+    def total(x: Any) -> Any:
+        return x + sum(p.sum() for p in ours.tree_leaves(module._parameters))
+
+    compiled, x = ej.jit(total), ej.ones(2)
+    for step in range(4):
+        module._parameters["weight"] = ej.nn.Parameter(ej.full((1, 2), float(step)))
+        if step == 2:
+            module.register_parameter("more", ej.nn.Parameter(ej.ones(3)))
+        assert ej.equal(compiled(x), total(x))

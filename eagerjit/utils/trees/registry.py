@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from eagerjit.guards.epochs import States, Table
 from eagerjit.tensors.tensor import Shape
 from eagerjit.utils.trees.kinds import is_namedtuple_class
 
@@ -352,6 +353,11 @@ _private_register_pytree_node(
 )  # fmt: skip
 
 
+_NOTING: dict[type, type] = {Table: dict, States: defaultdict}
+"""What the dictionaries of Modules and optimizers are in PyTorch."""
+
+
 def _get_node_type(tree: Any) -> Any:
     """What `SUPPORTED_NODES` has an object under, if it is a container."""
-    return namedtuple if is_namedtuple_class(type(tree)) else type(tree)
+    kind = type(tree)
+    return namedtuple if is_namedtuple_class(kind) else _NOTING.get(kind, kind)
