@@ -43,13 +43,6 @@ class DirectlyCalled:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)  # type: ignore[arg-type]
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        """A function in the body of a class is a method of tensors' classes alone: PyTorch's, which are C's, bind to
-        nothing.
-        """
-        if bound.tensor_types and not issubclass(owner, bound.tensor_types):
-            setattr(owner, name, staticmethod(self))  # type: ignore[arg-type]
-
     def __copy__(self) -> Any:
         return self
 
@@ -59,6 +52,16 @@ class DirectlyCalled:
             return self
         described: Any = self.__reduce__()  # not a name, which finds a function
         return described[0](*copy.deepcopy(described[1], memo))
+
+
+class OfTensors(DirectlyCalled):
+    """Functions that are methods of tensors' classes alone: PyTorch's, which are C's, bind to no other instances."""
+
+    __slots__ = ()
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if bound.tensor_types and not issubclass(owner, bound.tensor_types):
+            setattr(owner, name, staticmethod(self))  # type: ignore[arg-type]
 
 
 _native_types: dict[type, type] = {}

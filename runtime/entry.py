@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from eagerjit.runtime import dtypes, heap_types, layout, mode
 from eagerjit.runtime.binding import bound, is_tensor
-from eagerjit.runtime.directly_called import DirectlyCalled
+from eagerjit.runtime.directly_called import OfTensors
 from eagerjit.runtime.execute import MISS, NativeExecutable
 from eagerjit.runtime.keys import (
     NUMBER_KINDS,
@@ -45,7 +45,7 @@ class _Entry(NamedTuple):
     fixed: tuple[Any, ...]
 
 
-class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
+class OpCall(PubliclyNamed, OfTensors, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
     """An eager operator: executables by their arguments; a call that none serves is `slow(*args, **kwargs)`.
 
     `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:

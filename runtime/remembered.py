@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from eagerjit.runtime import heap_types, layout
 from eagerjit.runtime.answers import Answers
-from eagerjit.runtime.directly_called import DirectlyCalled
+from eagerjit.runtime.directly_called import OfTensors
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.once import lock
 
 
-class Remembered(DirectlyCalled, heap_types.raw_base("RememberedBase", c.REMEMBERED_FIELDS)):  # type: ignore[misc]
+class Remembered(OfTensors, heap_types.raw_base("RememberedBase", c.REMEMBERED_FIELDS)):  # type: ignore[misc]
     """A function of a tensor, and of numbers or None, whose result is immutable.
 
     It must depend on nothing but dtype, sizes and strides of the tensor and on the numbers. What it raises is not kept.
