@@ -18,8 +18,8 @@ STATED: dict[str, dict[str, str]] = {
     },
     "not a public function of PyTorch's": {
         "missing": """
-            __rdiv__ _batch_norm_with_update _chunk_cat _native_batch_norm_legit _segment_reduce_lengths
-            _segment_reduce_offsets _softmax_backward_data _unsafe_masked_index
+            __rdiv__ _batch_norm_with_update _chunk_cat _native_batch_norm_legit _softmax_backward_data
+            _unsafe_masked_index
             _unsafe_masked_index_put_accumulate _upsample_bilinear2d_aa native_batch_norm
             native_dropout_backward native_group_norm native_layer_norm slice torch__scaled_mm_v2
             torch_ops_aten__efficient_attention_forward torch_ops_aten__flash_attention_forward
