@@ -52,7 +52,8 @@ def _add_hooked(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
     end = accumulator(leaf)
     (left,) = node_hooks.before(end, (grad,))
     if left is not None:
-        shared.add(id(left))  # hooks may have kept it
+        if node_hooks.BEFORE in leaf._hooks or node_hooks.AFTER in leaf._hooks:
+            shared.add(id(left))  # these hooks see it, and may keep it
         _add_safely(leaf, left, shared, create_graph)
     for hook in list(leaf._hooks.get("post", {}).values()):
         if call_back(hook, leaf) is not None:

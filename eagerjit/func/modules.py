@@ -23,9 +23,10 @@ def functional_call(
 ) -> Any:
     """Calls a module with other parameters and buffers, given by name in one dict or in several without common names.
     Other names are those of attributes that hold tensors, or that the module has during the call only.
+    What the module assigns to a buffer that was given is in the one dict afterwards, not in the module.
 
-    `tie_weights`: a parameter known under several names is replaced under all of them. `strict` raises RuntimeError
-    unless exactly the module's names are given.
+    `tie_weights`: a parameter known under several names is replaced under all of them; ValueError where these are given
+    different tensors. `strict` raises RuntimeError unless exactly the module's names are given.
     """
     given = _merged(parameter_and_buffer_dicts)
     if args is None:
