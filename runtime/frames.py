@@ -19,9 +19,10 @@ from eagerjit.runtime.source import is_library
 from eagerjit.runtime.stack_depth import depths
 
 _SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
-_FRAME = 24  # PyFrameObject.f_frame, and of its target localsplus and the code
+_FRAME = 24  # PyFrameObject.f_frame, and of its target localsplus, the code, and the names of a class
 _LOCALS = 72 if sys.version_info < (3, 14) else 80
 _CODE = 32 if sys.version_info < (3, 12) else 0
+_NAMES = 24 if sys.version_info < (3, 12) else 40
 _WORD = 8
 _BORROWED = 1 if sys.version_info >= (3, 14) else 0
 """What is added to the address of an object whose references the place does not count."""
@@ -84,6 +85,14 @@ def cell(frame: FrameType, name: str) -> CellType:
     position = _n_locals(code) + code.co_freevars.index(name)
     found: CellType = _object(_word(_inner(frame) + _LOCALS + _WORD * position))
     return found
+
+
+def names(frame: FrameType) -> Any:
+    """What the body of a class has assigned so far.
+
+    `f_locals` is the same, but CPython 3.12 then takes the variables of comprehensions there for None.
+    """
+    return _object(_word(_inner(frame) + _NAMES))
 
 
 def is_left_with_care(frame: FrameType | None) -> bool:

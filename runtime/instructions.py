@@ -1,7 +1,8 @@
 """The instructions of Python code by the names that CPython 3.11 to 3.13 have for them, whatever version runs.
 
 CPython 3.14 has one instruction for operators and subscripts, calls what a `with` enters as any function, and gives
-names of their own to what is read without counting a reference.
+names of their own to what is read without counting a reference. CPython 3.12 looks for names that the body of a class
+may have in a dictionary on the stack.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from types import CodeType
 _NAMES = {
     "LOAD_FAST_BORROW": "LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "LOAD_FAST_LOAD_FAST",
     "LOAD_SMALL_INT": "LOAD_CONST", "LOAD_COMMON_CONSTANT": "LOAD_CONST",
+    "LOAD_FROM_DICT_OR_DEREF": "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS": "LOAD_NAME",
 }  # fmt: skip
 _ASKED_FOR = ("None", "True", "False")  # by programs, with `is`
 

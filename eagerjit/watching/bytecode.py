@@ -17,6 +17,8 @@ BLIND = frozenset("append extend add discard update appendleft extendleft clear 
 _ATTRIBUTES_TELL = sys.version_info >= (3, 12)
 """Whether the operand of LOAD_ATTR tells that a method is loaded to be called."""
 
+_CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name
+
 
 @record
 class Access:
@@ -144,6 +146,17 @@ def _asks(name: str, operand: Any) -> bool:
 def accesses(code: CodeType, ran: set[int] | None = None) -> list[Access]:
     """The chains of names that code reads by instructions at these offsets (all for None)."""
     return [a for a in _chains(code) if ran is None or a.offset in ran]
+
+
+def looks_up_names(code: CodeType) -> bool:
+    """Whether code keeps what it assigns in a dictionary, as the bodies of classes do."""
+    return not code.co_flags & _CO_OPTIMIZED
+
+
+def variables_looked_into(code: CodeType) -> frozenset[str]:
+    """The variables of a function whose attributes it reads."""
+    found = () if looks_up_names(code) else accesses(code)
+    return frozenset(a.name for a in found if a.kind != "global" and a.attributes)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterable, Sequence
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -19,12 +20,15 @@ from eagerjit.runtime import frames
 from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching import lookup, texts
+from eagerjit.watching.bytecode import looks_up_names
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.identities import note_equality, note_identity, note_written
 from eagerjit.watching.observation import source
 from eagerjit.watching.slots import ABSENT, look
 
-_CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name
+_AFTER_NAMES = {dis.opmap[n] for n in ("LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS") if n in dis.opmap}
+"""Instructions that find the names of a class on the stack."""
+
 _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
 
 
@@ -216,7 +220,7 @@ class Implicit:
             frames.replace(frame, 0, str(value))
 
     def tell_number(self, frame: FrameType, _: None) -> None:
-        """A special method returns a number, which C code that has called it needs itself."""
+        """A number on top of the stack goes to code that needs it itself, or to where Python keeps it."""
         (value,) = frames.stack(frame, 1)
         if type(value) in (SymbolicInt, TracedFloat):
             frames.replace(frame, 0, plain(value))
@@ -250,8 +254,10 @@ class Implicit:
                 self.journal.lacked |= {(id(base), name): base for name in names if name not in vars(base)}
 
     def is_local_name(self, frame: FrameType, name: str) -> bool:
-        """Whether a name in the body of a class is one of its own."""
-        return not frame.f_code.co_flags & _CO_OPTIMIZED and name in frame.f_locals
+        """Whether a name in the body of a class, or in what is evaluated for it later, is one of its own."""
+        if frame.f_code.co_code[frame.f_lasti] in _AFTER_NAMES:
+            return name in frames.stack(frame, 1)[0]
+        return looks_up_names(frame.f_code) and name in frames.names(frame)
 
     def _after_formatting(self, frame: FrameType) -> None:
         """A text has been made: what marked its numbers is taken out."""

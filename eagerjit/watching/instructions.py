@@ -15,7 +15,8 @@ _HANDLERS: dict[str, str] = {
     "STORE_ATTR": "store_attribute", "DELETE_ATTR": "delete_attribute",
     "LOAD_GLOBAL": "load_global", "LOAD_NAME": "load_global",
     "STORE_GLOBAL": "store_global", "DELETE_GLOBAL": "delete_global",
-    "LOAD_DEREF": "load_cell", "STORE_DEREF": "store_cell", "DELETE_DEREF": "delete_cell",
+    "LOAD_DEREF": "load_cell", "LOAD_CLASSDEREF": "load_cell",
+    "STORE_DEREF": "store_cell", "DELETE_DEREF": "delete_cell",
     "LOAD_SUPER_ATTR": "load_super_attribute", "MATCH_CLASS": "match_class",
     "BINARY_SUBSCR": "load_item", "STORE_SUBSCR": "store_item", "DELETE_SUBSCR": "delete_item",
     "UNPACK_SEQUENCE": "iterate", "UNPACK_EX": "iterate",
@@ -108,3 +109,8 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = _HANDLERS[name], operand
         copies = copies + 1 if name == "COPY" else 0
     return out
+
+
+def is_evaluated_later(code: CodeType) -> bool:
+    """Whether Python runs code once and keeps what it gives: annotations, what a `type` stands for, bounds."""
+    return code.co_name == "__annotate__" or code.co_varnames[:1] == (".format",)

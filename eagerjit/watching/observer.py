@@ -29,12 +29,12 @@ from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
-from eagerjit.watching.bytecode import accesses, catches, chain_from, stored_names, use_of_result
+from eagerjit.watching.bytecode import catches, chain_from, stored_names, use_of_result, variables_looked_into
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.containers import CHANGING, CONTAINERS
 from eagerjit.watching.identities import note_compared, note_searched
 from eagerjit.watching.implicit import Implicit, note_attribute, note_entered
-from eagerjit.watching.instructions import handlers
+from eagerjit.watching.instructions import handlers, is_evaluated_later
 from eagerjit.watching.library_in_python import STAND_INS
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.watching.slots import ABSENT, is_key, look, position
@@ -82,7 +82,7 @@ class Observer(Implicit, Imports):
         if code not in self.ran:
             self.ran[code] = set()
             self.globals[code] = frame.f_globals
-            self._names[code] = frozenset(a.name for a in accesses(code) if a.kind != "global" and a.attributes)
+            self._names[code] = variables_looked_into(code)
             self.stored |= stored_names(code)
             self.journal.catches |= catches(code)
         if code.co_freevars:
@@ -98,6 +98,8 @@ class Observer(Implicit, Imports):
             self.ran[frame.f_code].add(frame.f_lasti)
             if self._read is not None and self._read[0] is frame:
                 self._after_read(frame)
+            if is_evaluated_later(frame.f_code):
+                self.tell_number(frame, None)
             if frame in self._making:
                 self._after_making(frame)
             if frame in self._formatting:
@@ -194,6 +196,8 @@ class Observer(Implicit, Imports):
                 self._read = frame, frame.f_globals, name, "item"
 
     def load_cell(self, frame: FrameType, name: str) -> None:
+        if self.is_local_name(frame, name):
+            return
         cell = frames.cell(frame, name)
         self.journal.note_read(cell, "contents")
         self.journal.cells_read[id(cell)] = cell
