@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -98,6 +99,22 @@ def test_samples_alone(workers: int) -> None:
 def test_ways_of_starting_workers(start: str) -> None:
     loader = DataLoader(Rows(5, 20_000), 2, num_workers=1, multiprocessing_context=start)
     assert indices(loader) == [[0, 1], [2, 3], [4]]
+
+
+@pytest.mark.parametrize("library", [ej, torch])
+def test_what_cannot_be_pickled_is_warned_about(library: Any) -> None:
+    class Local(library.utils.data.Dataset):  # type: ignore[name-defined, misc]
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    loader = library.utils.data.DataLoader(Local(), num_workers=1, multiprocessing_context="forkserver")
+    with pytest.warns(UserWarning, match="pickle.*Python 3.14.*'forkserver'"), pytest.raises(
+        (AttributeError, pickle.PicklingError)
+    ):
+        next(iter(loader))
 
 
 @pytest.mark.parametrize("size", [1, 300_000])

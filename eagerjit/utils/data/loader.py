@@ -7,10 +7,12 @@ import itertools
 import multiprocessing
 import os
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
+from pickle import PicklingError
 from typing import Any, Generic, TypeVar
 
 from eagerjit.cuda.present import found
@@ -237,7 +239,7 @@ class _Workers:
             self.connections.append(ours)
             _connections.add(ours)
             process = context.Process(target=run, args=(settings, theirs, _inherited(context)), daemon=True)
-            process.start()
+            _start(process)
             theirs.close()
             self.processes.append(process)
         self.waiting: deque[int] = deque()
@@ -318,6 +320,20 @@ class _Workers:
         how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit status {code}"
         self._stop()
         raise RuntimeError(f"DataLoader worker (pid(s) {process.pid}) exited unexpectedly: {how}") from None
+
+
+def _start(process: Any) -> None:
+    """Start a worker. Most have never pickled what it is given: up to CPython 3.13 workers are forked by default."""
+    try:
+        process.start()
+    except (TypeError, AttributeError, PicklingError):
+        warnings.warn(
+            "A worker process could not be started: what it is given (the dataset, functions) could not be pickled. "
+            "Python 3.14 and newer pickle it, as they start processes by 'forkserver'; "
+            "DataLoader(..., multiprocessing_context='fork') does not",
+            stacklevel=5,
+        )
+        raise
 
 
 def _inherited(context: Any) -> list[Connection]:
