@@ -77,13 +77,20 @@ def _outer(a: Any, b: Any) -> Any:
     return a.reshape(-1).outer(b.reshape(-1))
 
 
+def _matmul(a: Any, b: Any) -> Any:
+    """NumPy's product, which promotes its operands."""
+    _check_tensors(a, b)
+    dtype = result_type(a, b)
+    return a.to(dtype) @ b.to(dtype)
+
+
 def _check_tensors(*operands: Any) -> None:
     if not all(isinstance(x, Tensor) for x in operands):
         raise TypeError("not all are tensors")
 
 
-_OTHERWISE = {"dot": _dot, "outer": _outer}
-"""Functions that NumPy has for more dimensions than there are here."""
+_OTHERWISE = {"dot": _dot, "outer": _outer, "matmul": _matmul}
+"""Functions that NumPy has for more dimensions or dtypes than there are here."""
 
 
 def _own(name: str) -> Any:
@@ -170,7 +177,9 @@ def _any_array(out: Any) -> bool:
 
 
 def _tensor(value: Any, inputs: Sequence[Any]) -> Any:
-    """An array among tensors as a tensor, numbers as they are."""
+    """An array among tensors as a tensor, also one in Python's lists, numbers as they are."""
+    if isinstance(value, (list, tuple)):
+        value = np.asarray(value)
     if type(value) is TracedArray:
         return value.shared()
     if isinstance(value, np.ndarray):

@@ -118,6 +118,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "0-d array": lambda x, y: x[0, 0] - np.asarray(2.0),
     "reversed array": lambda x, y: x + A[::-1],
     "number": lambda x, y: np.add(x, 2),
+    "list": lambda x, y: np.subtract(x, [1, 2, 3]),
+    "tuple first": lambda x, y: np.hypot((1.0, 2.0, 3.0), y),
+    "list of rows": lambda x, y: np.less(x, [[0.5], [0.2]]),
+    "list of elements": lambda x, y: np.maximum([x[0, 0], y[0, 1], x[0, 2]], y),
+    "matmul with a list": lambda x, y: np.matmul(x, [1, 2, 3]),
     "float first": lambda x, y: np.float64(2.0) * x,
     "add reduce": lambda x, y: np.add.reduce(x),
     "percentile": lambda x, y: np.percentile(x, 30),
@@ -157,6 +162,27 @@ def test_numpy_functions(name: str, compiled: bool) -> None:
         arrays = np.ndarray, np.generic
         assert type(ours) is type(other) or (isinstance(ours, ej.Tensor) and not isinstance(other, arrays))
         np.testing.assert_allclose(ours.numpy() if isinstance(ours, ej.Tensor) else ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("other", [[1, 2], (0.5, 2.0), [True, False], np.array([1.0, 3.0]), []], ids=str)
+def test_numpy_functions_promote_lists_as_arrays(other: Any, compiled: bool) -> None:
+    """Lists have NumPy's dtypes: Python's floats are float64."""
+    x = np.float32([1, 2])[: len(other)]
+    for function in (np.add, np.multiply, np.maximum, np.matmul):
+        call = ej.jit(lambda t, given: function(t, given)) if compiled else function  # noqa: B023
+        found = call(ej.tensor(x), other)
+        expected = function(torch.tensor(x), other)
+        if np.asarray(other).dtype.kind == "f":
+            assert str(found.dtype) == str(expected.dtype)
+        np.testing.assert_allclose(found.numpy(), expected.numpy())
+
+
+def test_numpy_functions_refuse_lists_that_are_no_arrays() -> None:
+    for other, error in (([[1.0], [1.0, 2.0]], ValueError), (["a", "b"], TypeError)):
+        for ones in (torch.ones(2), ej.ones(2)):
+            with pytest.raises(error):
+                np.add(ones, other)
 
 
 def test_numpy_functions_of_lists() -> None:

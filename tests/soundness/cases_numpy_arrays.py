@@ -80,6 +80,17 @@ def products_with_arrays(jit):
 
 
 @case
+def lists_among_what_numpy_computes_of_tensors(jit):
+    limits = [1.0, 2.0]
+    f = jit(lambda x, scale: (np.multiply(x, [scale, 2.0]), np.less(limits, x), np.matmul(x, (3, 4))))
+    for step in range(4):
+        yield f(ones(2) * step, step / 2)
+        limits[step % 2] = -step
+    limits.append(5.0)
+    yield attempt(f, ones(2), 2.0)
+
+
+@case
 def operations_refuse_arrays_as_eagerly(jit):
     f = jit(lambda x, a: x.mul(a))
     yield f(ones(2), ones(2))
