@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public
 from eagerjit.compiler.ops.error_functions import SLOPE
 from eagerjit.ops import gamma as _gamma
@@ -101,7 +101,9 @@ def _direct_erfcx(input: Tensor) -> Tensor:
     return (input * input).exp() * input.erfc()
 
 
-_direct_erfcx_op = Op("direct_erfcx", _direct_erfcx, (lambda g, out, input: g * (2.0 * input * out - SLOPE),))
+_direct_erfcx_op = ElementwiseOp(
+    "direct_erfcx", _direct_erfcx, (lambda g, out, input: g * (2.0 * input * out - SLOPE),)
+)
 """Whose slope is no product of an infinite number and one that vanishes."""
 
 

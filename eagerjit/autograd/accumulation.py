@@ -12,6 +12,7 @@ from eagerjit.autograd.leaf_nodes import accumulator
 from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
+from eagerjit.tensors.moving import row_major
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import call_back
 
@@ -88,10 +89,10 @@ def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], cre
         if known is not None:
             grad = known + grad
         elif create_graph:
-            grad = grad.clone()  # what has a history may be a view, and the gradient of another tensor too
+            grad = row_major.call(grad)  # what has a history may be a view, and the gradient of another tensor too
         else:
             if id(grad) in shared or borrowed(grad):
-                grad = grad.clone()
+                grad = row_major.call(grad)
             shared.add(id(grad))
             grad = grad if grad._node is None else grad.detach()
         if state.tracer is None:

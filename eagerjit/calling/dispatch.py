@@ -24,6 +24,7 @@ from eagerjit.calling.public import ARGUMENT_NAMES, own_memory
 from eagerjit.compiled.compilation import finish
 from eagerjit.compiled.evaluated import EVALUATED, computed, evaluate, has_complex, with_tensors, without_memory
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.recording.memory_order import in_row_major_order
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -108,8 +109,7 @@ class Op:
         self.fused_rules = fused_rules
         given = parameters(body).together()
         self.parameters, self.defaults, self.required = given.names, given.defaults, len(given.required)
-        self.numbers = frozenset(self.parameters.index(n) for n in numbers)
-        self.shapes = frozenset(self.parameters.index(n) for n in shapes)
+        self.numbers, self.shapes = (frozenset(map(self.parameters.index, names)) for names in (numbers, shapes))
         self.kinds = kinds_of(body, self.parameters)
         self.programs: dict[Any, Any] = {}
         self.gradients: dict[Any, OpGradient] = {}
@@ -312,9 +312,9 @@ class Op:
                 mode.set_grad_mode(before)
 
     def computed(self, arguments: tuple[Any, ...]) -> Any:
-        """What the body gives, in memory of its own."""
-        result = self.body(*arguments)
-        return result if self.aliases or self.writes else own_memory(result, arguments)
+        """What the body gives, in memory of its own and in row-major order."""
+        result = in_row_major_order(state.tracer, self.body, arguments)
+        return result if self.writes else own_memory(result, arguments)
 
     def _placeholder(self, tracer: Tracer, index: int, argument: Any) -> Any:
         """A stand-in with its own identity, so that passing one tensor twice compiles nothing special."""

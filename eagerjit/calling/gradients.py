@@ -48,6 +48,10 @@ class OpGradient(Op):
         )
         self.entries = [self.call]
 
+    def computed(self, arguments: tuple[Any, ...]) -> Any:
+        """What the body gives: views of arguments where rules give such, results in the order of their operands."""
+        return self.body(*arguments)
+
     def _gradient(self, *arguments: Any) -> Any:
         return computed(self, arguments)
 

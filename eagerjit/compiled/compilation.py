@@ -209,7 +209,7 @@ def describe(
             node = tracer.place(result) if view else tracer.value(result)
             # A number of the call has no memory that a result could be a view of.
             memory = "number" not in layout(node).root.attributes
-            outputs.append(Fresh(node, (aliases or view) and memory, tracer.is_on_host(node)))
+            outputs.append(Fresh(node, (aliases or view or node in tracer.turned) and memory, tracer.is_on_host(node)))
     writes = tracer.final_writes()
     inputs = {b.leaf: b.node for b in tracer.bindings if isinstance(b, TensorLeaf)}
     graph = Graph(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.shapes import inverse
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
@@ -76,7 +77,7 @@ def _recorded(op: Op, arguments: tuple[Any, ...]) -> _Recorded:
     with values_refused(op.name, arguments), tracer:
         before = mode.set_grad_mode(False)
         try:
-            result = op.body(*[_stand_in(tracer, a, given) for a in arguments])
+            result = op.computed(tuple([_stand_in(tracer, a, given) for a in arguments]))
             results = result if isinstance(result, tuple) else (result,)
             writes = tracer.final_writes()
             given |= {leaf: x for x, leaf in tracer.outside() if leaf not in given}
@@ -110,10 +111,25 @@ def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
     arrays = evaluate_graph(graph, [host_array(given[n.attributes["leaf"]]._data) for n in tracer.inputs])
     for (leaf, _), array in zip(writes, arrays[len(nodes) :], strict=True):
         store(given[leaf]._data, array)
-    made = tuple(new_tensor(np.array(a, order="C")) for a in arrays[: len(nodes)])
+    made = tuple(new_tensor(_in_order(tracer, n, a)) for n, a in zip(nodes, arrays, strict=False))
     if tracer.device is not None:
         made = put(made, gpu(named(tracer.device)))
     return made if isinstance(result, tuple) else made[0]
+
+
+def _in_order(tracer: Tracer, node: Node, array: np.ndarray) -> np.ndarray:
+    """A result in memory of its own, in the order that the recording gives it there."""
+    if node not in tracer.turned:
+        return np.array(array, order="C")
+    dims = node.attributes["dims"]
+    return np.array(array.transpose(inverse(dims)), order="C").transpose(dims)
+
+
+def _on_meta(tracer: Tracer, node: Node) -> Any:
+    """The same without memory."""
+    kind: Any = (node.inputs[0] if node in tracer.turned else node).type
+    made = meta_array(kind.shape, kind.dtype.numpy)
+    return made.transpose(node.attributes["dims"]) if node in tracer.turned else made
 
 
 def without_memory(op: Op, arguments: tuple[Any, ...]) -> Any:
@@ -122,13 +138,13 @@ def without_memory(op: Op, arguments: tuple[Any, ...]) -> Any:
     Raises NotImplementedError where these depend on values.
     """
     try:
-        _, result, nodes, writes, given = _recorded(op, arguments)
+        tracer, result, nodes, writes, given = _recorded(op, arguments)
     except TraceBreak as broken:
         raise NotImplementedError(f"{op.name}(): tensors on meta have no values, and {broken.reason}") from None
     for leaf, _ in writes:
         storage = storage_of(given[leaf])
         storage.version, storage.source = storage.version + 1, here()
-    made = tuple(new_tensor(meta_array(n.type.shape, n.type.dtype.numpy)) for n in nodes)  # type: ignore[arg-type]
+    made = tuple(new_tensor(_on_meta(tracer, n)) for n in nodes)
     return made if isinstance(result, tuple) else made[0]
 
 

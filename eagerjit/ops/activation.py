@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import elementwise
 from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.wording import OF_FLOATS, also
@@ -55,7 +56,7 @@ def _activation(
     body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = also(function.__doc__, OF_FLOATS)
     body.__annotations__ = function.__annotations__
-    return Op(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
+    return ElementwiseOp(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
 
 
 def _relu(input: Tensor) -> Tensor:
@@ -65,7 +66,7 @@ def _relu(input: Tensor) -> Tensor:
     return emit(elementwise.maximum, input, as_dtype(0, input.dtype))
 
 
-relu = Op("relu", _relu, (lambda g, out, input: g.where((out <= 0).logical_not(), 0.0),))  # of NaN it is g
+relu = ElementwiseOp("relu", _relu, (lambda g, out, input: g.where((out <= 0).logical_not(), 0.0),))  # of NaN it is g
 
 relu.formal = RELU_LIKE
 
@@ -187,7 +188,7 @@ def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     return emit(elementwise.minimum, low, as_dtype(max_val, input.dtype))
 
 
-hardtanh = Op(
+hardtanh = ElementwiseOp(
     "hardtanh",
     _hardtanh,
     (
@@ -251,4 +252,4 @@ def _softsign(input: Tensor) -> Tensor:
     return input / (1.0 + input.abs())
 
 
-softsign = Op("softsign", _softsign)
+softsign = ElementwiseOp("softsign", _softsign)

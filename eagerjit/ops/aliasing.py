@@ -11,8 +11,7 @@ from eagerjit.autograd.node import GradNode, record
 from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.layout import layout
-from eagerjit.compiler.ops import elementwise, indexing, views
+from eagerjit.compiler.ops import indexing, views
 from eagerjit.compiler.shapes import inverse, reshape_strides
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
@@ -292,34 +291,6 @@ slice_view.span = lambda dim, start, stop, step: (dim, start, stop)
 select_view.span = lambda dim, index: (dim, index, index + 1)
 VIEWS = (alias_view, reshape_view, permute_view, expand_view, slice_view, select_view)
 """What native code puts on the tape, in its order (`runtime/native/views.py`)."""
-
-
-def laid_out(tracer: Any, tensor: Tensor) -> Node:
-    """A node laid out as the plain call's tensor is, also where compiled code has a copy of what a view shows."""
-    strides = _strides(tracer, tensor) if views_copy(tensor) else None
-    if strides is None:
-        return tracer.place(tensor)
-    return Node(elementwise.argument, (), {"strides": strides}, tracer.value(tensor).type)
-
-
-def views_copy(tensor: Tensor) -> bool:
-    """Whether one of the views that lead to a tensor of a trace is a copy in compiled code."""
-    while tensor._view is not None and type(tensor._data) is Node:
-        if not tensor._view.op.in_place:
-            return True
-        tensor = tensor._view.base
-    return False
-
-
-def _strides(tracer: Any, tensor: Tensor) -> Exprs | None:
-    view = tensor._view
-    if view is None or type(tensor._data) is not Node:
-        return layout(tracer.place(tensor)).strides
-    strides = _strides(tracer, view.base)
-    if strides is None:
-        return None
-    found: Exprs | None = view.op.strides(tracer.value(view.base).type.shape, strides, *view.arguments)
-    return found
 
 
 def in_units(strides: Exprs, count: int) -> Exprs | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public
 from eagerjit.compiler.ops import elementwise
 from eagerjit.ops.pointwise import as_dtype, is_operand, wide
@@ -19,7 +20,7 @@ def _square(input: Tensor) -> Tensor:
     return as_dtype(input, dtypes.int64) if input.dtype is dtypes.bool_ else input * input
 
 
-square = Op("square", _square, (lambda g, out, input: g * (2.0 * input),))
+square = ElementwiseOp("square", _square, (lambda g, out, input: g * (2.0 * input),))
 
 
 def _clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -60,7 +61,7 @@ def _clamp_max(g: Any, out: Any, input: Any, min: Any, max: Any) -> Any:
     return g.where(above, 0.0)
 
 
-clamp = Op(
+clamp = ElementwiseOp(
     "clamp",
     _clamp,
     (lambda g, out, input, min, max: g.where(_inside(input, min, max), 0.0), _clamp_min, _clamp_max),
@@ -127,7 +128,7 @@ def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: complex = 1
     return as_dtype(input + (value if dtype.is_differentiable else as_dtype(value, dtype)) * tensor1 * tensor2, dtype)
 
 
-addcmul = Op("addcmul", _addcmul, None, ("value",))
+addcmul = ElementwiseOp("addcmul", _addcmul, None, ("value",))
 addcmul.ordered = _value_last
 addcmul.saved_by = (), (2,), (1,)
 
@@ -141,7 +142,7 @@ def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: complex = 1
     return as_dtype(input + value * tensor1 / tensor2, dtype)
 
 
-addcdiv = Op("addcdiv", _addcdiv, None, ("value",))
+addcdiv = ElementwiseOp("addcdiv", _addcdiv, None, ("value",))
 addcdiv.ordered = _value_last
 addcdiv.saved_by = (), (2,), (1, 2)
 
@@ -163,7 +164,7 @@ def _lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     return as_dtype(near.where(w.abs() < 0.5, far), dtype)
 
 
-lerp = Op(
+lerp = ElementwiseOp(
     "lerp",
     _lerp,
     (
@@ -190,7 +191,7 @@ def _isclose(input: Tensor, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08,
     return out.logical_or(input.isnan().logical_and(other.isnan())) if equal_nan else out
 
 
-isclose = Op("isclose", _isclose, None, ("rtol", "atol"), differentiable=False)
+isclose = ElementwiseOp("isclose", _isclose, None, ("rtol", "atol"), differentiable=False)
 
 
 def _allclose(input: Tensor, other: Tensor, rtol: Any, atol: Any, equal_nan: bool) -> Tensor:
@@ -242,7 +243,7 @@ def _nan_to_num_body(input: Tensor, nan: Any, posinf: Any, neginf: Any) -> Tenso
     return as_dtype(nan, input.dtype).where(input.isnan(), replaced.where(input.isinf(), input))
 
 
-_nan_to_num = Op(
+_nan_to_num = ElementwiseOp(
     "nan_to_num",
     _nan_to_num_body,
     (lambda g, out, input, nan, posinf, neginf: g.where(input.isfinite(), 0.0), None, None, None),

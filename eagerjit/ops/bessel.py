@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.ops.gamma import bessel_i
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes
@@ -36,7 +37,7 @@ def _declare(name: str, doc: str, function: Callable[[Any], Any]) -> None:
         return as_dtype(function(as_dtype(operand, dtypes.float64)), operand.dtype)
 
     body.__doc__ = doc
-    BESSEL[name] = Op(f"special_{name}", body, differentiable=False)
+    BESSEL[name] = ElementwiseOp(f"special_{name}", body, differentiable=False)
 
 
 def _sum(terms: Sequence[Any]) -> Any:

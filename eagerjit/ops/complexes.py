@@ -9,6 +9,7 @@ import numpy as np
 
 from eagerjit.calling.casts import converting
 from eagerjit.calling.dispatch import COMPLEX_FORMS, Op, emit
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public, written
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ops import complexes
@@ -28,7 +29,7 @@ def _complex(real: Tensor, imag: Tensor) -> Tensor:
     return emit(complexes.make_complex, real, imag)
 
 
-_made = Op("complex", _complex, complexes.make_complex.derivative)
+_made = ElementwiseOp("complex", _complex, complexes.make_complex.derivative)
 _made.wirtinger = True
 
 
@@ -166,7 +167,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 
 # -- functions --------------------------------------------------------------------------------------------------------
 
-_conj = Op("conj", lambda input: emit(complexes.conj, input), (lambda g, out, input: g.conj(),))
+_conj = ElementwiseOp("conj", lambda input: emit(complexes.conj, input), (lambda g, out, input: g.conj(),))
 _conj.wirtinger = True
 
 
@@ -211,7 +212,8 @@ is_neg = is_conj
 
 def _form(name: str, body: Any, rules: Any = None, differentiable: bool = True, writes: bool = True) -> Op:
     """What an op, and its in-place version if it has one, is for complex numbers."""
-    made = COMPLEX_FORMS[name] = Op(f"complex_{name}", body, rules, differentiable=differentiable)
+    kind = Op if name in ("var", "std") else ElementwiseOp
+    made = COMPLEX_FORMS[name] = kind(f"complex_{name}", body, rules, differentiable=differentiable)
     made.wirtinger = True
     if writes:
         COMPLEX_FORMS[f"{name}_"] = InplaceOp(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.random import advance, state_for, uniform
 from eagerjit.runtime import dtypes
@@ -20,12 +20,13 @@ def _dropout(input: Tensor, generator_state: Tensor, p: Any, scale: Any) -> tupl
     return out, mask
 
 
-_dropout_op = Op(
+_dropout_op = ElementwiseOp(
     "dropout",
     _dropout,
     (lambda g, out, input, generator_state, p, scale: g[0] * (out[1].to(g[0].dtype) * scale), None, None, None),
     ("p", "scale"),
 )
+_dropout_op.apart = (1,)
 
 
 def dropout(input: Tensor, p: float, training: bool) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public
 from eagerjit.ops.pointwise import as_dtype, promoted, tensor_beside, wide
 from eagerjit.ops.wording import OF_FLOATS, OF_REAL_NUMBERS, also
@@ -42,7 +43,7 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = also(function.__doc__, OF_FLOATS if name in _FLOATS_ONLY else OF_REAL_NUMBERS)
     body.__annotations__ = function.__annotations__
-    ELEMENTARY[name] = Op(name, body, numbers=taken.required)
+    ELEMENTARY[name] = ElementwiseOp(name, body, numbers=taken.required)
     return function
 
 
@@ -164,7 +165,7 @@ def logarithmic_rules(name: str, shift: float) -> tuple[Callable[..., Any], Call
     return of_input, of_other
 
 
-ELEMENTARY["xlogy"] = Op("xlogy", _xlogy, logarithmic_rules("xlogy", 0.0), ("input", "other"))
+ELEMENTARY["xlogy"] = ElementwiseOp("xlogy", _xlogy, logarithmic_rules("xlogy", 0.0), ("input", "other"))
 
 
 def _fmax(input: Tensor, other: Tensor) -> Tensor:
@@ -180,7 +181,7 @@ def _fmin(input: Tensor, other: Tensor) -> Tensor:
 
 
 for _name, _extreme in (("fmax", _fmax), ("fmin", _fmin)):
-    ELEMENTARY[_name] = Op(_name, _extreme, numbers=("input", "other"))
+    ELEMENTARY[_name] = ElementwiseOp(_name, _extreme, numbers=("input", "other"))
 
 
 @define
@@ -209,7 +210,7 @@ def _tanhshrink(input: Tensor) -> Tensor:
     return x - x.tanh()
 
 
-ELEMENTARY["tanhshrink"] = Op("tanhshrink", _tanhshrink, numbers=("input",))
+ELEMENTARY["tanhshrink"] = ElementwiseOp("tanhshrink", _tanhshrink, numbers=("input",))
 
 
 @define
@@ -226,7 +227,7 @@ def _threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     return input.where(above, value if input.dtype.is_differentiable else int(value))
 
 
-ELEMENTARY["threshold"] = Op("threshold", _threshold)
+ELEMENTARY["threshold"] = ElementwiseOp("threshold", _threshold)
 for _name in ("hardshrink", "softshrink", "prelu", "threshold"):
     ELEMENTARY[_name].formal = RELU_LIKE
 for _name in ("frac", "deg2rad", "rad2deg"):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.kinds import is_integer
 from eagerjit.calling.public import public, written
 from eagerjit.ops.activation import only_floats
@@ -53,7 +54,7 @@ def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[C
 
         body.takes = parameters(function)  # type: ignore[attr-defined]
         body.__doc__, body.__annotations__ = function.__doc__, function.__annotations__
-        ELEMENTARY[name] = op = Op(name, body, rules)
+        ELEMENTARY[name] = op = ElementwiseOp(name, body, rules)
         return op
 
     return made

@@ -14,7 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.dispatch import emit
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import bits
 from eagerjit.ops.elementary import horner
 from eagerjit.ops.gamma import SHIFT, STIRLING, lgamma
@@ -113,6 +114,6 @@ _IGAMMA_RULES = (
     (_no_rule, lambda g, out, input, other: g * _density(input, other)),
     (_no_rule, lambda g, out, input, other: -g * _density(input, other)),
 )
-igamma = Op("igamma", _incomplete(False), _IGAMMA_RULES[0])
-igammac = Op("igammac", _incomplete(True), _IGAMMA_RULES[1])
+igamma = ElementwiseOp("igamma", _incomplete(False), _IGAMMA_RULES[0])
+igammac = ElementwiseOp("igammac", _incomplete(True), _IGAMMA_RULES[1])
 igamma_, igammac_ = (inplace(op).method() for op in (igamma, igammac))

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public, written
 from eagerjit.calling.results import returned
 from eagerjit.compiler.ops import Primitive, bits
@@ -87,7 +88,9 @@ def _heaviside(input: Tensor, values: Tensor) -> Tensor:
     return values.where(input == 0, (input > 0).to(input.dtype))
 
 
-_heaviside_op = Op("heaviside", _heaviside, (_no_slope, lambda g, out, input, values: g.where(input == 0, 0.0)))
+_heaviside_op = ElementwiseOp(
+    "heaviside", _heaviside, (_no_slope, lambda g, out, input, values: g.where(input == 0, 0.0))
+)
 
 
 @public
@@ -201,7 +204,7 @@ def _frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     return as_dtype(mantissa.where(plain, x), input.dtype), exponent.where(plain, 0)
 
 
-_frexp_op = Op("frexp", _frexp, (lambda g, out, input: g[0] / power.call(2.0, out[1].to(g[0].dtype)),))
+_frexp_op = ElementwiseOp("frexp", _frexp, (lambda g, out, input: g[0] / power.call(2.0, out[1].to(g[0].dtype)),))
 
 
 @public
@@ -227,7 +230,9 @@ def _nextafter(input: Tensor, other: Tensor) -> Tensor:
     return y.where(x == y, moved).where(x.isnan().logical_or(y.isnan()).logical_not(), x + y)
 
 
-nextafter = Op("nextafter", _nextafter, (lambda g, out, input, other: g.where(input != other, 0.0), _no_slope))
+nextafter = ElementwiseOp(
+    "nextafter", _nextafter, (lambda g, out, input, other: g.where(input != other, 0.0), _no_slope)
+)
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
@@ -242,7 +247,7 @@ def _integer_op(name: str, primitive: Primitive, doc: str) -> Op:
 
     body.__doc__ = doc
     body.__annotations__ |= dict.fromkeys(NUMBERS_FOR.get(name, ()), "Any")
-    return Op(name, body, numbers=("input", "other"), differentiable=False)
+    return ElementwiseOp(name, body, numbers=("input", "other"), differentiable=False)
 
 
 gcd = _integer_op("gcd", bits.gcd, "Greatest common divisors.")

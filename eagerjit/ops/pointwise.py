@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.ops.wording import described
@@ -127,7 +128,7 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
     body.__annotations__ |= dict.fromkeys(NUMBERS_FOR.get(name, ()), "Any")
     differentiable = any(primitive.derivative)
     numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)
-    return Op(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
+    return ElementwiseOp(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
 
 
 def _errors(name: str, promotion: str) -> list[str]:
@@ -193,7 +194,9 @@ def _remainder_divisor(g: Any, out: Any, input: Any, other: Any) -> Any:
     return -g * POINTWISE["floordiv"].call(input, other)
 
 
-POINTWISE["floor_divide"] = Op("floor_divide", POINTWISE["floordiv"].body, (_no_rule, _no_rule), ("input", "other"))
+POINTWISE["floor_divide"] = ElementwiseOp(
+    "floor_divide", POINTWISE["floordiv"].body, (_no_rule, _no_rule), ("input", "other")
+)
 POINTWISE["remainder"].rules = (elementwise.remainder.derivative[0], _remainder_divisor)
 for _name in ("mul", "div"):
     POINTWISE[_name].saved_by = None  # of numbers, too: PyTorch saves them
@@ -209,7 +212,7 @@ def _where(condition: Any, input: Any, other: Any) -> Tensor:
     return emit(elementwise.where, _truth(condition), as_dtype(input, dtype), as_dtype(other, dtype))
 
 
-where = Op("where", _where, elementwise.where.derivative, ("input", "other"))
+where = ElementwiseOp("where", _where, elementwise.where.derivative, ("input", "other"))
 where.fitting = where_fits
 
 
@@ -218,7 +221,7 @@ def _cast(input: Tensor, dtype: DType) -> Tensor:
     return emit(elementwise.cast, input, dtype=dtype)
 
 
-cast = Op("cast", _cast, (*elementwise.cast.derivative, None))
+cast = ElementwiseOp("cast", _cast, (*elementwise.cast.derivative, None))
 
 
 def _power(input: Any, exponent: Any) -> Tensor:
@@ -270,7 +273,7 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     return g * (out * base.where(zero.logical_not(), 1.0).to(out.dtype).log()).where(zero.logical_not(), 0.0)
 
 
-power = Op("pow", _power, (_power_input, _power_exponent))
+power = ElementwiseOp("pow", _power, (_power_input, _power_exponent))
 
 
 def only(scaled: tuple[Any, ...]) -> Any:
@@ -310,7 +313,7 @@ def _weighted(input: Any, other: Any, alpha: complex) -> Tensor:
     return as_dtype(x + scale * y, dtype)
 
 
-weighted = Op(
+weighted = ElementwiseOp(
     "add_scaled",
     _weighted,
     (lambda g, out, input, other, alpha: g, lambda g, out, input, other, alpha: g * alpha, None),
@@ -387,7 +390,7 @@ def _div_trunc(input: Any, other: Any) -> Tensor:
     return below + as_dtype((below < 0).logical_and(below * y != x), below.dtype)
 
 
-POINTWISE["div_trunc"] = Op(
+POINTWISE["div_trunc"] = ElementwiseOp(
     "div_trunc",
     _div_trunc,
     (lambda g, out, input, other: g * 0.0, lambda g, out, input, other: g * 0.0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling.casts import converting
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public
 from eagerjit.ops import views
 from eagerjit.ops.conditions import required
@@ -42,7 +42,7 @@ def _rule(g: Any, out: Any, input: Any, scale: Any, zero_point: Any, quant_min: 
     return g.where((places >= quant_min).logical_and(places <= quant_max), 0.0)
 
 
-_op = Op("fake_quantize", _rounded, (_rule, None, None, None, None))
+_op = ElementwiseOp("fake_quantize", _rounded, (_rule, None, None, None, None))
 
 
 def _call(name: str, input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int) -> Tensor:

@@ -10,6 +10,7 @@ from eagerjit.ops import index, views
 from eagerjit.ops.convolution import numbers
 from eagerjit.ops.padding import surrounded
 from eagerjit.ops.windows import Numbers, bordered, count, taps_of
+from eagerjit.tensors.moving import row_major
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -88,7 +89,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     parts = input.reshape((batch, groups, channels // groups, *rest)).transpose(1, 2)
-    return parts.clone().reshape((batch, channels, *rest))
+    return row_major.call(parts).reshape((batch, channels, *rest))
 
 
 # -- windows as columns -----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.fitting import whole, whole_or_traced
 from eagerjit.tensors.mistakes import only_tensors
+from eagerjit.tensors.moving import row_major
 from eagerjit.tensors.tensor import Shape, Tensor
 
 # -- cutting ----------------------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def _copied(function: Any) -> Callable[..., Any]:
 
     def copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         found = function(input, *args, **kwargs)
-        return tuple(part.clone() for part in found) if isinstance(found, tuple) else found.clone()
+        return tuple(map(row_major.call, found)) if isinstance(found, tuple) else row_major.call(found)
 
     copy.__name__ = f"{function.__name__}_copy"
     copy.__doc__ = f"`{function.__name__}` in new memory."

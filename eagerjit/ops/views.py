@@ -17,12 +17,12 @@ from eagerjit.ops.aliasing import (
     Exprs,
     alias_view,
     expand_view,
-    laid_out,
     permute_view,
     reshape_view,
     select_view,
     slice_view,
 )
+from eagerjit.recording.memory_order import laid_out
 from eagerjit.recording.numbers import SymbolicInt, expression
 from eagerjit.runtime import mode
 from eagerjit.runtime import views as calls
@@ -31,7 +31,7 @@ from eagerjit.runtime.views import ViewCall
 from eagerjit.state import state
 from eagerjit.tensors.fitting import whole, wholes
 from eagerjit.tensors.mistakes import explained
-from eagerjit.tensors.moving import clone
+from eagerjit.tensors.moving import row_major
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -146,12 +146,12 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tracer = state.tracer
     if tracer is not None:
         possible = _viewable(laid_out(tracer, input), tuple(map(expression, target)))
-        return reshape_view(input if possible else input.clone(), target)
+        return reshape_view(input if possible else row_major.call(input), target)
     if not input._data.flags.c_contiguous:
         try:
             return reshape_view(input, target)
         except RuntimeError:
-            input = input.clone()
+            input = row_major.call(input)
     return reshape_view(input, target)
 
 
@@ -163,7 +163,7 @@ def reshaped(input: Tensor, *shape: Any) -> Tensor:
     target = resolve(shape_argument(shape), input.shape)
     place = laid_out(tracer, input)
     viewed = reshape_strides(place.type.shape, layout(place).strides, tuple(map(expression, target))) is not None
-    return reshape_view(input if viewed else input.clone(), target)
+    return reshape_view(input if viewed else row_major.call(input), target)
 
 
 def alias(input: Tensor) -> Tensor:
@@ -351,11 +351,11 @@ def view_call(kind: int, function: Any, ops: tuple[Any, ...] = VIEWS) -> ViewCal
 
 
 view, reshape, permute, expand = map(sizes_by_name, (view, reshape, permute, expand))
-view, reshape = view_call(calls.RESHAPE, view), view_call(calls.RESHAPE, reshape, (*VIEWS, clone.call))
+view, reshape = view_call(calls.RESHAPE, view), view_call(calls.RESHAPE, reshape, (*VIEWS, row_major.call))
 permute = view_call(calls.PERMUTE, permute)
 expand, transpose = view_call(calls.EXPAND, expand), view_call(calls.TRANSPOSE, transpose)
 reversed_dims, t = view_call(calls.REVERSE, reversed_dims), view_call(calls.TURN, t)
 unsqueeze = view_call(calls.UNSQUEEZE, unsqueeze)
 squeeze, detach = view_call(calls.SQUEEZE, squeeze), view_call(calls.DETACH, detach)
-flatten = view_call(calls.FLATTEN, flatten, (*VIEWS, clone.call))
+flatten = view_call(calls.FLATTEN, flatten, (*VIEWS, row_major.call))
 select, narrow = view_call(calls.SELECT, select), view_call(calls.NARROW, narrow)

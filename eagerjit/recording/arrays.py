@@ -28,6 +28,7 @@ from eagerjit.recording.array_functions import (
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
+from eagerjit.tensors.limits import contiguous_format
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import MadeText, TraceBreak, user_line
 
@@ -168,7 +169,7 @@ class TracedArray(_StandIn):
     def copy(self, **options: Any) -> TracedArray:
         """The same elements in memory of their own."""
         return by_host(np.ndarray.copy, self, **options) if options else TracedArray(
-            self.tensor.detach().clone(), self.shown
+            self.tensor.detach().clone(memory_format=contiguous_format), self.shown
         )
 
     def reshape(self, *shape: Any, **options: Any) -> TracedArray:

@@ -11,7 +11,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
-from eagerjit.ops.aliasing import views_copy
+from eagerjit.recording.memory_order import views_copy
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import dtypes, mode

@@ -14,10 +14,10 @@ import numpy as np
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
-from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.complexes import is_complex, is_split
 from eagerjit.recording.examples import Examples
+from eagerjit.recording.memory_order import written_like
 from eagerjit.recording.numbers import wrap
 from eagerjit.recording.reached import Memory
 from eagerjit.recording.traced_inputs import Inputs
@@ -288,7 +288,7 @@ class Tracer(Inputs, Examples):
                 self._count_write(tensor)
             return self.write(self.replaced[id(tensor)][1], node, noticed=False)
         # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
-        node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
+        node = written_like(self, node, self.place(tensor))
         view = tensor._view
         if self.journal is not None and self.journal.snapshots:
             self.journal.snapshots.release(tensor)

@@ -28,6 +28,9 @@ class Inputs(Places, Numbers):
     evaluated = False
     """Whether NumPy evaluates the recording, instead of its being compiled."""
 
+    row_major = False
+    """Whether this records part of an op whose results are row-major, wherever its arguments lie."""
+
     needs_grad = False
     """Whether calls depend on which tensors require gradients."""
 
@@ -50,6 +53,7 @@ class Inputs(Places, Numbers):
         self.kinds_asked: dict[int, type] = {}  # classes that are asked before operations, by leaf
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
+        self.turned: set[Node] = set()  # results of elementwise work in the order of its operands
 
     def writes_to(self, tensor: Tensor) -> int:
         """How often the memory of a tensor was written in this trace."""

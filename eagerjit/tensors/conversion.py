@@ -12,11 +12,11 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.devices import CPU, Device
 from eagerjit.ops import pieces, views
-from eagerjit.ops.aliasing import laid_out
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.ops.strided import memory_of
 from eagerjit.recording.arrays import TracedArray
+from eagerjit.recording.memory_order import laid_out
 from eagerjit.recording.numbers import TracedFloat, wrap
 from eagerjit.runtime import dtypes, making, mode
 from eagerjit.runtime.dtypes import DType

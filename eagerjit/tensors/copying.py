@@ -13,7 +13,7 @@ from eagerjit.ops.strided import as_strided
 from eagerjit.recording.tensor_attributes import note_read
 from eagerjit.runtime import mode
 from eagerjit.state import state
-from eagerjit.tensors.placement import copied_array
+from eagerjit.tensors.moving import clone
 from eagerjit.tensors.tensor import Parameter, Tensor, new_tensor, storage_of
 
 
@@ -67,7 +67,7 @@ def _copied(self: Tensor, array: Any, memo: dict[int, Any]) -> Tensor:
         root = root._view.base
     if whole is not None and whole._data.dtype == array.dtype:
         return _part(self, array, root, whole)
-    made = new_tensor(copied_array(array), type(self))
+    made = new_tensor(clone.call(new_tensor(array))._data, type(self))
     if shares and _covers(array, root._data):
         memo[id(self._storage)] = made
     return made

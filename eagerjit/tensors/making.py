@@ -6,7 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.compiler.shapes import inverse
 from eagerjit.devices import CPU, Device
+from eagerjit.recording.memory_order import Order, in_order, laid_out, order_of_steps, result_order
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
@@ -14,7 +16,7 @@ from eagerjit.runtime.parameters import parameters
 from eagerjit.state import Defaults, state, swap_device
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import device_of, moved, wanted
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 class layout:
@@ -84,6 +86,8 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
             args, options = (_pattern(name, args, options), *args[1:]), options
         if sized and "size" in options and not args:
             args = (_size(name, options.pop("size")),)
+        if like and (order := _order_of(args[0], options)) is not None:
+            return _in_order(make, order, args, options)
         if not options and state.device is None and not (like and DeviceArray.exist):
             return function(*args)
         if "layout" in options:
@@ -110,6 +114,32 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
         return made if out is None else write_out(name, made, out, filled=True)
 
     return make
+
+
+def _order_of(pattern: Tensor, options: dict[str, Any]) -> Order | None:
+    """The order in memory of what is made like a tensor; None for row-major order."""
+    if getattr(options.get("memory_format"), "name", "preserve_format") != "preserve_format":
+        return None
+    tracer = state.tracer
+    if tracer is not None:
+        return result_order([laid_out(tracer, pattern)])
+    array = pattern._data
+    if array.flags.c_contiguous or array.ndim < 2 or not array.size:
+        return None
+    return order_of_steps([array.shape], [array.strides])
+
+
+def _in_order(
+    make: Callable[..., Tensor], order: Order, args: tuple[Any, ...], options: dict[str, Any]
+) -> Tensor:
+    """What is made like a tensor, with its dimensions in an order of memory."""
+    requires_grad, tracer = options.pop("requires_grad", False), state.tracer
+    made = make(args[0].detach().permute(order), *args[1:], **options)
+    if tracer is None:
+        found = new_tensor(made._data.transpose(inverse(order)))
+    else:
+        found = tracer.wrap(in_order(tracer, tracer.value(made), order))
+    return found.requires_grad_(requires_grad) if requires_grad else found
 
 
 def _sparse(args: Any, options: dict[str, Any], wanted_layout: layout) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import CPU, Device
 from eagerjit.ops.pointwise import cast
@@ -36,12 +37,29 @@ def _check_format(name: str, memory_format: Any, input: Tensor) -> None:
 
 
 def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
-    """A copy in memory of its own, in row-major order; gradients flow through it."""
+    """A copy in memory of its own, in the order of its memory or in row-major order; gradients flow through it."""
     _check_format("clone", memory_format, input)
     return emit(elementwise.cast, input, dtype=input.dtype)
 
 
-clone = Op("clone", _clone, (lambda g, out, input, memory_format: g, None), fused_rules=False)
+class _Clone(ElementwiseOp):
+    """A copy, whose order in memory may be given."""
+
+    def computed(self, arguments: tuple[Any, ...]) -> Any:
+        """The copy in the order of its memory, in row-major order for all formats but the one that keeps it."""
+        keeps = getattr(arguments[1], "name", "preserve_format") == "preserve_format"
+        return super().computed(arguments) if keeps else Op.computed(self, arguments)
+
+
+clone = _Clone("clone", _clone, (lambda g, out, input, memory_format: g, None), fused_rules=False)
+
+
+def _row_major(input: Tensor) -> Tensor:
+    """A copy in row-major order; gradients flow through it."""
+    return emit(elementwise.cast, input, dtype=input.dtype)
+
+
+row_major = Op("row_major", _row_major, (lambda g, out, input: g,), fused_rules=False)
 
 
 def _move(input: Tensor, device: Device | None, wait: bool) -> Tensor:
@@ -146,10 +164,10 @@ CONVERTERS = {
 def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in order, else a copy."""
     _check_format("contiguous", memory_format, input)
-    return input if input.is_contiguous() else clone.call(input)
+    return input if input.is_contiguous() else row_major.call(input)
 
 
-contiguous = ViewCall(CONTIGUOUS, contiguous, (*(None,) * CLONE, clone.call))
+contiguous = ViewCall(CONTIGUOUS, contiguous, (*(None,) * CLONE, row_major.call))
 
 
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:

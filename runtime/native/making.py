@@ -29,7 +29,9 @@ from eagerjit.runtime.native.arrays import tensor_on
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
     ARRAY_DIMS,
+    ARRAY_FLAGS,
     ARRAY_NDIM,
+    CONTIGUOUS_FLAG,
     DTYPES,
     ITEM_SIZES,
     MAX_NDIM,
@@ -332,7 +334,7 @@ def _by_sizes(kind: i64, callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
 def _like(kind: i64, callee: ptr, tensor: ptr, code: i64) -> ptr:
     """What is made of a tensor's shape, and of its dtype where no other is asked for."""
     array = array_of(tensor)
-    if array == 0:
+    if array == 0 or load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG == 0:
         return 0
     code = code_of(load_ptr(array, ARRAY_DESCRIPTOR)) if code < 0 else code
     if code < 0:

@@ -231,10 +231,10 @@ class Array:
     # -- new arrays ---------------------------------------------------------------------------------------------------
 
     def clone(self) -> Array:
-        return _rounded(self.data.copy(), self.dtype)
+        return _rounded(self.data.copy(), self.dtype, operands=[self])
 
     def to(self, dtype: np.dtype) -> Array:
-        return self if dtype == self.dtype else _rounded(narrow(self.data, dtype), dtype)
+        return self if dtype == self.dtype else _rounded(narrow(self.data, dtype), dtype, operands=[self])
 
     def double(self) -> Array:
         return self.to(DTYPES["float64"])
@@ -437,9 +437,34 @@ def _mass(wide: np.ndarray) -> float:
     return _largest(wide) * max(wide.size, 1) ** 0.5 + _largest(wide)
 
 
-def _rounded(values: np.ndarray, dtype: np.dtype, mass: float = 0.0) -> Array:
+def _rounded(values: np.ndarray, dtype: np.dtype, mass: float = 0.0, operands: Sequence[Any] = ()) -> Array:
+    """Values in row-major order, or in the order of the operands of elementwise work."""
     slack = SLACK * _EPSILON[NAMES[dtype]] * mass if floating(dtype) else 0.0
-    return Array(np.ascontiguousarray(np.asarray(values).astype(dtype)).reshape(np.shape(values)), slack)
+    order = _memory_order(np.shape(values), [x.data for x in operands if isinstance(x, Array)])
+    turned = np.asarray(values).astype(dtype).transpose(order)
+    return Array(np.ascontiguousarray(turned).reshape(turned.shape).transpose(np.argsort(order)), slack)
+
+
+def _memory_order(shape: tuple[int, ...], operands: Sequence[np.ndarray]) -> list[int]:
+    """The dimensions by the steps of the first operand that tells two apart, long ones first."""
+    spread = [np.broadcast_to(x, shape) for x in operands]
+    order = list(range(len(shape)))
+    if 0 in shape or all(x.flags.c_contiguous for x in operands):
+        return order
+    for start in reversed(range(len(shape) - 1)):
+        at = start
+        for other in range(start + 1, len(shape)):
+            first, second = order[at], order[other]
+            pairs = [(x.strides[first], x.strides[second]) for x in spread]
+            known = [(a, b) for a, b in pairs if a and b and shape[first] > 1 and shape[second] > 1]
+            wider = shape[first] < shape[second]
+            told = next((a - b or -1 for a, b in known if a != b or wider), 0)
+            if told > 0:
+                break
+            if told < 0:
+                order[at], order[other] = second, first
+                at = other
+    return order
 
 
 # -- elementwise operations -------------------------------------------------------------------------------------------
@@ -471,7 +496,7 @@ _SAME = {
 def _unary(name: str) -> Callable[[Array], Array]:
     def function(x: Array) -> Array:
         dtype = x.dtype if floating(x.dtype) else FLOAT32
-        return _rounded(_UNARY[name](x.data.astype(np.float64)), dtype)
+        return _rounded(_UNARY[name](x.data.astype(np.float64)), dtype, operands=[x])
 
     return function
 
@@ -479,10 +504,10 @@ def _unary(name: str) -> Callable[[Array], Array]:
 def _same(name: str) -> Callable[[Array], Array]:
     def function(x: Array) -> Array:
         if name == "square" and x.dtype == BOOL:
-            return Array(x.data.astype(np.int64))
+            return _rounded(x.data, INT64, operands=[x])
         if x.dtype == BOOL or (name in ("floor", "ceil", "round") and not floating(x.dtype)):
             return x.clone()
-        return _rounded(_SAME[name](_wide(x.data)), x.dtype)
+        return _rounded(_SAME[name](_wide(x.data)), x.dtype, operands=[x])
 
     return function
 
@@ -497,9 +522,9 @@ def _binary(compute: Callable[..., Any], kind: str = "") -> Callable[..., Array]
             x, y = x.astype(np.uint8), y.astype(np.uint8)
         out = np.asarray(compute(x, y))
         if kind == "compare":
-            return _rounded(out, BOOL)
+            return _rounded(out, BOOL, operands=[a, b])
         inherited = sum(x.slack for x in (a, b) if isinstance(x, Array))
-        return Array(_rounded(out, dtype).data, inherited * (1 + max(map(_largest, (x, y)))))
+        return Array(_rounded(out, dtype, operands=[a, b]).data, inherited * (1 + max(map(_largest, (x, y)))))
 
     return function
 
@@ -532,7 +557,7 @@ def _install() -> None:
         setattr(Array, name, _unary(name))
     for name in _SAME:
         setattr(Array, name, _same(name))
-    Array.isnan = lambda self: _rounded(np.isnan(_wide(self.data)), BOOL)
+    Array.isnan = lambda self: _rounded(np.isnan(_wide(self.data)), BOOL, operands=[self])
     for name, function in _OPERATORS.items():
         setattr(Array, f"__{name}__", lambda self, other, f=function: f(self, other))
         setattr(Array, f"__r{name}__", lambda self, other, f=function: f(other, self))
@@ -546,7 +571,8 @@ _install()
 def where(condition: Array, a: Any, b: Any) -> Array:
     """a where the condition holds, else b."""
     dtype = result_type((a, b))
-    return _rounded(np.where(condition.data, _operand(a, dtype), _operand(b, dtype)), dtype)
+    values = np.where(condition.data, _operand(a, dtype), _operand(b, dtype))
+    return _rounded(values, dtype, operands=[condition, a, b])
 
 
 def _joined(join: Callable[..., Any]) -> Callable[..., Array]:

@@ -1,0 +1,25 @@
+"""Ops whose results lie in memory in the order of their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.calling.dispatch import Op
+from eagerjit.recording.memory_order import in_memory_order
+from eagerjit.state import state
+
+
+class ElementwiseOp(Op):
+    """An op that computes every element from those at the same place of its arguments, which broadcast.
+
+    apart       positions of tensors that are none of these
+    """
+
+    apart: tuple[int, ...] = ()
+
+    def computed(self, arguments: tuple[Any, ...]) -> Any:
+        """What the body gives, in memory of its own, in the order of the arguments."""
+        tracer = state.tracer
+        if tracer is None or tracer.row_major:
+            return super().computed(arguments)
+        return in_memory_order(tracer, super().computed, arguments, self.apart)

@@ -1,0 +1,156 @@
+"""The order in which elements lie in memory: that of a recorded tensor, and that of what elementwise work gives.
+
+A result of elementwise work lies in the order of its operands, as PyTorch's does: of `x.T + 1` the columns are
+neighbours. Values of a recording are row-major, so such work is recorded on operands with their dimensions in the order
+of memory, and its result is turned back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.ops import elementwise, views
+from eagerjit.compiler.shapes import inverse
+from eagerjit.tensors.tensor import Tensor
+
+Exprs = tuple[sizes.Expr, ...]
+Order = tuple[int, ...]
+
+
+def laid_out(tracer: Any, tensor: Tensor) -> Node:
+    """A node laid out as the plain call's tensor is, also where compiled code has a copy of what a view shows."""
+    strides = _strides(tracer, tensor) if views_copy(tensor) else None
+    if strides is None:
+        return tracer.place(tensor)  # type: ignore[no-any-return]
+    return Node(elementwise.argument, (), {"strides": strides}, tracer.value(tensor).type)
+
+
+def views_copy(tensor: Tensor) -> bool:
+    """Whether one of the views that lead to a tensor of a trace is a copy in compiled code."""
+    while tensor._view is not None and type(tensor._data) is Node:
+        if not tensor._view.op.in_place:
+            return True
+        tensor = tensor._view.base
+    return False
+
+
+def _strides(tracer: Any, tensor: Tensor) -> Exprs | None:
+    view = tensor._view
+    if view is None or type(tensor._data) is not Node:
+        return layout(tracer.place(tensor)).strides
+    strides = _strides(tracer, view.base)
+    if strides is None:
+        return None
+    found: Exprs | None = view.op.strides(tracer.value(view.base).type.shape, strides, *view.arguments)
+    return found
+
+
+def in_memory_order(
+    tracer: Any, compute: Callable[[tuple[Any, ...]], Any], arguments: tuple[Any, ...], apart: Container[int] = ()
+) -> Any:
+    """What elementwise work gives of these arguments, in the order of those that are tensors and not `apart`."""
+    operands = {i: a for i, a in enumerate(arguments) if isinstance(a, Tensor) and i not in apart}
+    order = result_order([laid_out(tracer, a) for a in operands.values()])
+    if order is None:
+        return compute(arguments)
+    result = compute(tuple([_turned(tracer, a, order) if i in operands else a for i, a in enumerate(arguments)]))
+    if isinstance(result, tuple):
+        return tuple([_turned_back(tracer, part, order) for part in result])
+    return _turned_back(tracer, result, order)
+
+
+def in_row_major_order(tracer: Any, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What a body gives of these arguments, in row-major order wherever they lie."""
+    before, tracer.row_major = tracer.row_major, True
+    try:
+        return body(*arguments)
+    finally:
+        tracer.row_major = before
+
+
+def _turned(tracer: Any, tensor: Tensor, order: Order) -> Tensor:
+    """An operand with its dimensions in an order; a number broadcasts in any."""
+    node = tracer.value(tensor)
+    return tensor if node.type.shape == () else tracer.wrap(permuted(tracer, node, order))
+
+
+def _turned_back(tracer: Any, result: Tensor, order: Order) -> Tensor:
+    node = tracer.value(result)
+    if node.op.family in ("view", "argument"):
+        node = tracer.record(elementwise.cast, (node,), dtype=node.type.dtype)
+    return tracer.wrap(in_order(tracer, node, order))  # type: ignore[no-any-return]
+
+
+def permuted(tracer: Any, node: Node, order: Order) -> Node:
+    """A value with as many dimensions as the order has, in it."""
+    missing = len(order) - len(node.type.shape)
+    if missing:
+        node = tracer.record(views.reshape, (node,), shape=(*(1,) * missing, *node.type.shape))
+    return tracer.record(views.permute, (node,), dims=order)  # type: ignore[no-any-return]
+
+
+def in_order(tracer: Any, node: Node, order: Order) -> Node:
+    """The value whose dimensions were put in an order, with its own; it lies in memory of its own in that order."""
+    made: Node = tracer.record(views.permute, (node,), dims=inverse(order))
+    tracer.turned.add(made)
+    return made
+
+
+def written_like(tracer: Any, node: Node, place: Node) -> Node:
+    """A value in memory of its own, in the order of what it is written over."""
+    order = result_order([place])
+    if order is None:
+        return tracer.record(elementwise.cast, (node,), dtype=node.type.dtype)  # type: ignore[no-any-return]
+    copied = tracer.record(elementwise.cast, (permuted(tracer, node, order),), dtype=node.type.dtype)
+    return in_order(tracer, copied, order)
+
+
+def result_order(operands: Sequence[Node]) -> Order | None:
+    """The order of what is computed of these operands, as `order_of_steps` has it; None where that is row-major."""
+    if all(_is_plain(node) for node in operands) or all(map(is_contiguous, operands)):
+        return None
+    rank = max(len(node.type.shape) for node in operands)
+    shapes = [(*(1,) * (rank - len(node.type.shape)), *node.type.shape) for node in operands]
+    if any(0 in shape for shape in shapes):
+        return None
+    return order_of_steps(shapes, [(*(0,) * (rank - len(node.type.shape)), *layout(node).strides) for node in operands])
+
+
+def order_of_steps(shapes: Sequence[Exprs], steps: Sequence[Exprs]) -> Order | None:
+    """The dimensions of operands from that with the longest steps through memory to that with the shortest.
+
+    None where that is the order they have. As PyTorch's TensorIterator has it: the first operand that tells two
+    dimensions apart decides, one along which it is broadcast tells nothing, and dimensions that none tells apart stay
+    as they are.
+    """
+    apart = [[0 if d == 1 else s for d, s in zip(*pair, strict=True)] for pair in zip(shapes, steps, strict=True)]
+    order = [*range(len(shapes[0]))]
+    for at in range(len(order) - 2, -1, -1):
+        for other in range(at + 1, len(order)):
+            longer = _compared(apart, shapes, order[at], order[other])
+            if longer > 0:
+                break
+            if longer < 0:
+                order[at], order[other] = order[other], order[at]
+                at = other
+    return None if order == sorted(order) else tuple(order)
+
+
+def _is_plain(node: Node) -> bool:
+    return node.op.family != "view" and node.attributes.get("strides") is None
+
+
+def _compared(steps: Sequence[Sequence[sizes.Expr]], shapes: Sequence[Exprs], first: int, second: int) -> int:
+    """Whether the steps of one dimension are longer than another's (1), shorter (-1), or nothing tells (0)."""
+    for own, shape in zip(steps, shapes, strict=True):
+        if own[first] == 0 or own[second] == 0:
+            continue
+        if sizes.less(own[second], own[first]):
+            return 1
+        if sizes.less(own[first], own[second]) or sizes.less(shape[first], shape[second]):
+            return -1
+    return 0

@@ -1,0 +1,127 @@
+"""Strides of results of elementwise work beside PyTorch's, whose results lie in the order of their operands."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import eagerjit as ej
+
+MATRIX = np.random.default_rng(0).uniform(0.1, 0.9, (6, 4)).astype(np.float32)
+IMAGE = np.random.default_rng(1).uniform(0.1, 0.9, (2, 3, 4, 5)).astype(np.float32)
+
+LAYOUTS: dict[str, Any] = {
+    "row_major": lambda m: m,
+    "transposed": lambda m: m.T.contiguous().T,
+    "every_other_column": lambda m: m.repeat_interleave(2, 1)[:, ::2],
+    "part_of_transposed": lambda m: m.repeat(2, 1).T.contiguous().T[3:9],
+    "row": lambda m: m[0],
+    "column": lambda m: m[:, :1],
+    "spread_row": lambda m: m[:1].expand(6, 4),
+    "spread_column": lambda m: m[:, :1].expand(6, 4),
+    "number": lambda m: m[0, 0],
+    "overlapping": lambda m: m.reshape(-1)[:9].unfold(0, 4, 1),
+}
+UNARY = (
+    "exp sin sqrt neg abs relu sigmoid tanh reciprocal floor acosh lgamma digamma isnan logical_not clone frac square "
+    "logit nan_to_num signbit erf i0 zeros_like ones_like empty_like"
+).split()
+BINARY = (
+    "add mul div pow maximum fmin atan2 hypot xlogy logaddexp eq lt copysign nextafter remainder floor_divide fmod "
+    "float_power heaviside"
+).split()
+FUNCTIONS: dict[str, Any] = {
+    "gelu": lambda t, x: t.nn.functional.gelu(x),
+    "silu": lambda t, x: t.nn.functional.silu(x),
+    "hardtanh": lambda t, x: t.nn.functional.hardtanh(x),
+    "leaky_relu": lambda t, x: t.nn.functional.leaky_relu(x),
+    "softplus": lambda t, x: t.nn.functional.softplus(x),
+    "clamp": lambda t, x: x.clamp(0.2, 0.7),
+    "double": lambda t, x: x.double(),
+    "bool": lambda t, x: x.to(t.bool),
+    "addcmul": lambda t, x: t.addcmul(x, x, x),
+    "lerp": lambda t, x: t.lerp(x, x + 1, 0.5),
+    "where": lambda t, x: t.where(x > 0.5, x, 0.0),
+    "masked_fill": lambda t, x: x.masked_fill(x > 0.5, 0.0),
+    "frexp": lambda t, x: t.frexp(x)[1],
+    "rsub": lambda t, x: 1 - x,
+    "dropout": lambda t, x: t.nn.functional.dropout(x, 0.5),
+    "rand_like": lambda t, x: t.rand_like(x),
+    "full_like": lambda t, x: t.full_like(x, 2.0, dtype=t.float64),
+    "written": lambda t, x: (x + 1).mul_(2),
+    "copied_in_order": lambda t, x: x.clone(memory_format=t.contiguous_format),
+    "contiguous": lambda t, x: x.contiguous(),
+    "softmax": lambda t, x: t.softmax(x, -1),
+    "expanded": lambda t, x: t.permute_copy(x, tuple(range(x.ndim))),
+}
+
+
+def _laid(x: Any) -> Any:
+    """Shape and strides; those of dimensions of one size differ without meaning."""
+    if 0 in x.shape:
+        return tuple(x.shape), x.is_contiguous()
+    return tuple(x.shape), tuple(s for d, s in zip(x.shape, x.stride(), strict=True) if d != 1), x.is_contiguous()
+
+
+def _same(call: Any) -> None:
+    """Compare the results of a call with torch's names, plain and compiled."""
+    expected = call(torch)
+    for results in (call(ej), ej.jit(lambda: call(ej))()):
+        for made, wanted in zip(results, expected, strict=True):
+            assert _laid(made) == _laid(wanted)
+            assert made._base is None or wanted._base is not None
+
+
+@pytest.mark.parametrize("name", [*UNARY, *FUNCTIONS])
+def test_results_of_one_operand(name: str) -> None:
+    call = FUNCTIONS.get(name) or (lambda t, x: getattr(t, name)(x))
+    _same(lambda t: [call(t, laid(t.tensor(MATRIX))) for laid in LAYOUTS.values()])
+
+
+@pytest.mark.parametrize("first", LAYOUTS)
+def test_sums_of_two_operands(first: str) -> None:
+    _same(lambda t: [LAYOUTS[first](t.tensor(MATRIX)) + laid(t.tensor(MATRIX)) for laid in LAYOUTS.values()])
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_results_of_two_operands(name: str) -> None:
+    def call(t: Any) -> Any:
+        x, y = t.tensor(MATRIX), t.tensor(MATRIX).T.contiguous().T
+        return [getattr(t, name)(a, b) for a, b in ((x, y), (y, x), (y, x[0]), (y, y), (x[:, :1], y))]
+
+    _same(call)
+
+
+def test_four_dimensions() -> None:
+    def call(t: Any) -> Any:
+        x = t.tensor(IMAGE)
+        parts = [x, x[:, :, 1:3], x[:1], x[..., :1].expand(2, 3, 4, 5)]
+        return [p.permute(order) * p.permute(order) for p in parts for order in itertools.permutations(range(4))]
+
+    _same(call)
+
+
+def test_nothing_is_row_major() -> None:
+    _same(lambda t: [t.ones(s).movedim(0, -1) + 1 for s in ((0, 3), (3, 0), (2, 0, 4))])
+
+
+def test_a_result_shares_no_memory() -> None:
+    x = ej.tensor(MATRIX)
+    first, second = ej.jit(lambda x: (x.T + 1, x.T + 1))(x)
+    first.zero_()
+    assert second.equal(x.T + 1)
+    for call in (ej.clone, ej.floor, ej.ceil):
+        whole = ej.ones(3, 2, dtype=ej.int64).T
+        call(whole).add_(1)
+        assert whole.eq(1).all()
+
+
+def test_complex_and_meta() -> None:
+    _same(lambda t: [t.complex(t.tensor(MATRIX).T, t.tensor(MATRIX).T) * 2j])
+    _same(lambda t: [t.complex(t.tensor(MATRIX), t.tensor(MATRIX)).T.asinh()])
+    made = [t.empty((6, 4), device="meta").T.exp() * 2 for t in (torch, ej)]
+    assert _laid(made[0]) == _laid(made[1])
