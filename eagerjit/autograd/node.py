@@ -67,7 +67,8 @@ class GradNode:
 
     def name(self) -> str:
         """What the gradient of the operation is called."""
-        return f"{''.join(word.capitalize() for word in self.op.name.split('_'))}Backward0"
+        known_as = getattr(self.op, "on_tape", self.op.name)
+        return f"{''.join(word.capitalize() for word in known_as.split('_'))}Backward0"
 
     @property
     def source(self) -> str:

@@ -46,12 +46,13 @@ def _contraction(equation: str, tensors: Any) -> Tensor:
     """Sums of products by index letters."""
     only_tensors(tensors)
     inputs, output = _parsed(equation, tensors)
+    order = list(dict.fromkeys([*output, *(letter for term in inputs for letter in term)]))
     current, letters = _single(tensors[0], inputs[0])
     for number in range(1, len(tensors)):
         other, more = _single(tensors[number], inputs[number])
         later = zip(tensors[number + 1 :], inputs[number + 1 :], strict=True)
         kept = set(output).union(*(_met(x, names, [*letters, *more]) for x, names in later))
-        current, letters = _contracted(current, letters, other, more, kept)
+        current, letters = _contracted(current, letters, other, more, kept, order)
     gone = [i for i, letter in enumerate(letters) if letter not in output]
     if gone:
         current = current.sum(tuple(gone))
@@ -128,14 +129,22 @@ def _single(x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
     return x, letters
 
 
-def _contracted(a: Tensor, left: list[str], b: Tensor, right: list[str], kept: set[str]) -> tuple[Tensor, list[str]]:
-    """The product of two operands, summed over the letters that nothing after needs."""
+def _contracted(
+    a: Tensor, left: list[str], b: Tensor, right: list[str], kept: set[str], order: list[str]
+) -> tuple[Tensor, list[str]]:
+    """The product of two operands, summed over the letters that nothing after needs, and its letters in memory.
+
+    Letters of one operand alone lie in the order of the result; those of the second operand first where that is the
+    order of all of them.
+    """
     lasting = kept | _met(b, right, left)
     a, left, b, right = *_summed(a, left, lasting), *_summed(b, right, kept | _met(a, left, right))
-    shared = [c for c in left if c in right]
+    shared = [c for c in order if c in left and c in right]
     batch = [c for c in shared if c in kept]
-    inner = [c for c in shared if c not in kept]
-    rows, columns = [c for c in left if c not in shared], [c for c in right if c not in shared]
+    inner = [c for c in left if c in shared and c not in kept]
+    rows, columns = ([c for c in order if c in own and c not in shared] for own in (left, right))
+    if rows and columns and [*columns, *rows] == [c for c in order if c in (*columns, *rows)]:
+        a, left, rows, b, right, columns = b, right, columns, a, left, rows
     sizes = _sizes(a, left, b, right)
     first = _ordered(a, left, batch, rows, inner, sizes)
     second = _ordered(b, right, batch, inner, columns, sizes)

@@ -66,7 +66,7 @@ class iinfo(metaclass=_Kept):
 
 
 class memory_format:
-    """How dimensions are ordered in memory. Results here are row-major whatever is asked for."""
+    """How dimensions are ordered in memory. Of channels last nothing is made: results are row-major then."""
 
     def __init__(self, name: str):
         self.name = name

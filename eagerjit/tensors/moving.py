@@ -59,7 +59,13 @@ def _row_major(input: Tensor) -> Tensor:
     return emit(elementwise.cast, input, dtype=input.dtype)
 
 
-row_major = Op("row_major", _row_major, (lambda g, out, input: g,), fused_rules=False)
+class _RowMajor(Op):
+    """What the tape tells of as of any other copy."""
+
+    on_tape = "clone"
+
+
+row_major = _RowMajor("row_major", _row_major, (lambda g, out, input: g,), fused_rules=False)
 
 
 def _move(input: Tensor, device: Device | None, wait: bool) -> Tensor:

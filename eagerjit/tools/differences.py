@@ -42,7 +42,7 @@ DIFFERENCES = (
     ),
     Difference(
         "memory_format=, channels_last",
-        "accepted; results are row-major",
+        "accepted; `contiguous_format` and `preserve_format` are kept, other results are row-major",
         "a layout is the compiler's choice inside of kernels",
     ),
     Difference(

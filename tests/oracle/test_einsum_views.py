@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,16 @@ def test_letters_that_one_operand_has_once(equation: str, shapes: Any, dtypes: s
 
     with torch.backends.opt_einsum.flags(enabled=False):
         assert found(ej) == found(torch)
+
+
+SIZES = {"z": 2, "i": 3, "j": 4, "k": 5, "a": 6}
+
+
+@pytest.mark.parametrize("left", ["ij", "zij", "jiz", "ja"])
+@pytest.mark.parametrize("right", ["zjk", "jkz", "ajk", "zajk", "j"])
+def test_products_lie_in_memory_as_torch_has_them(left: str, right: str) -> None:
+    arrays = [draw([SIZES[c] for c in term], "float32", 0, 1, 3) for term in (left, right)]
+    letters = [c for c in dict.fromkeys(left + right) if c != "j"]
+    for output in map("".join, itertools.islice(itertools.permutations(letters), 24)):
+        strides = [t.einsum(f"{left},{right}->{output}", *map(t.tensor, arrays)).stride() for t in (torch, ej)]
+        assert strides[0] == strides[1], output

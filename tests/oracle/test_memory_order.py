@@ -120,6 +120,12 @@ def test_a_result_shares_no_memory() -> None:
         assert whole.eq(1).all()
 
 
+def test_histories_name_copies() -> None:
+    for t in (torch, ej):
+        x = t.ones(2, 3, requires_grad=True)
+        assert [y.grad_fn.name() for y in (x.clone(), x.T.contiguous())] == ["CloneBackward0"] * 2
+
+
 def test_complex_and_meta() -> None:
     _same(lambda t: [t.complex(t.tensor(MATRIX).T, t.tensor(MATRIX).T) * 2j])
     _same(lambda t: [t.complex(t.tensor(MATRIX), t.tensor(MATRIX)).T.asinh()])
