@@ -16,6 +16,7 @@ from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.recomputed import recomputed
 from eagerjit.compiler.lower.schedule import Scheduler
 from eagerjit.compiler.lower.tables import tables
+from eagerjit.compiler.lower.unturned import unturned
 from eagerjit.compiler.shapes import Shape
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.runtime.program import HostCall, Op
@@ -27,8 +28,9 @@ class Instructions:
     def __init__(self, trace: Trace, blocking: Blocking):
         self.trace = prepared(trace, blocking.products)
         apart: frozenset[Node] = frozenset()
+        self.trace = unturned(self.trace if blocking.products else turned(self.trace))
         if not blocking.products:
-            self.trace, apart = in_order(in_any_order(turned(self.trace)))
+            self.trace, apart = in_order(in_any_order(self.trace))
         self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
         """For every size that is measured in the course of the call the phase from which on it is known."""

@@ -219,8 +219,7 @@ class Turning:
         return self.new(views.reshape, (node,), {"shape": shape}, TensorType(node.dtype, shape), node.source)
 
     def _is_elementwise(self, node: Node) -> bool:
-        pure = node.op.family == "elementwise" and "gathers" not in node.op.traits and not may_raise(node)
-        return pure and node in self.uses
+        return node in self.uses and is_pure(node)
 
     def _is_alone(self, node: Node) -> bool:
         """Whether one operation reads a value, and nobody else."""
@@ -230,6 +229,11 @@ class Turning:
     def new(self, op: Any, inputs: tuple[Node, ...], attributes: Any, type_: TensorType, source: str) -> Node:
         self.nodes.append(Node(op, inputs, attributes, type_, source))
         return self.nodes[-1]
+
+
+def is_pure(node: Node) -> bool:
+    """Whether this is elementwise work that may be done in any order."""
+    return node.op.family == "elementwise" and "gathers" not in node.op.traits and not may_raise(node)
 
 
 def permuted(node: Node, dims: tuple[int, ...]) -> Node:

@@ -13,6 +13,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
 from eagerjit.tensors.moving import row_major
+from eagerjit.tensors.parted import PartedTensor
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import call_back
 
@@ -89,16 +90,21 @@ def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], cre
         if known is not None:
             grad = known + grad
         elif create_graph:
-            grad = row_major.call(grad)  # what has a history may be a view, and the gradient of another tensor too
+            grad = _copied(grad)  # what has a history may be a view, and the gradient of another tensor too
         else:
             if id(grad) in shared or borrowed(grad):
-                grad = row_major.call(grad)
+                grad = _copied(grad)
             shared.add(id(grad))
             grad = grad if grad._node is None else grad.detach()
         if state.tracer is None:
             leaf._grad = grad
         else:
             state.tracer.set_grad(leaf, grad)
+
+
+def _copied(grad: Tensor) -> Tensor:
+    """A gradient in memory of its own, in row-major order."""
+    return grad.clone() if isinstance(grad, PartedTensor) else row_major.call(grad)
 
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:

@@ -14,6 +14,7 @@ from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.meta_array import META, NO_DATA, MetaArray, meta_array
 from eagerjit.state import state
 from eagerjit.tensors.fitting import check_fit, fitted
+from eagerjit.tensors.limits import contiguous_format
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 
@@ -262,7 +263,7 @@ def copied_array(array: Array) -> Array:
         return meta_array(array.shape, array.dtype)
     if not isinstance(array, DeviceArray):
         return array.copy()
-    return new_tensor(array).clone()._data  # type: ignore[no-any-return]
+    return new_tensor(array).clone(memory_format=contiguous_format)._data  # type: ignore[no-any-return]
 
 
 def host_array(array: Array) -> Array:
