@@ -57,11 +57,11 @@ def _repeat(input: Tensor, counts: Any) -> Tensor:
     spread = [x for c, d in zip(counts, shape, strict=True) for x in (c, d)]
     paired = [x for d in shape for x in (1, d)]
     spread_ = views.expand(views.view(input.contiguous(), paired), spread)
-    return _copied(views.reshape(spread_, [c * d for c, d in zip(counts, shape, strict=True)]), input)
+    return _copied(views.reshape(spread_, [c * d for c, d in zip(counts, shape, strict=True)]), spread_)
 
 
 def _copied(out: Tensor, input: Tensor) -> Tensor:
-    """A result in memory of its own, also where the input's shape let it be a view."""
+    """A result in memory of its own, also where the input's shape lets it be a view."""
     return out.clone() if out._storage is not None and out._storage is input._storage else out
 
 

@@ -147,7 +147,7 @@ def _is_plain(node: Node) -> bool:
 def _compared(steps: Sequence[Sequence[sizes.Expr]], shapes: Sequence[Exprs], first: int, second: int) -> int:
     """Whether the steps of one dimension are longer than another's (1), shorter (-1), or nothing tells (0)."""
     for own, shape in zip(steps, shapes, strict=True):
-        if own[first] == 0 or own[second] == 0:
+        if sizes.equal(own[first], 0) or sizes.equal(own[second], 0):
             continue
         if sizes.less(own[second], own[first]):
             return 1

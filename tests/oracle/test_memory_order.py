@@ -18,13 +18,14 @@ LAYOUTS: dict[str, Any] = {
     "row_major": lambda m: m,
     "transposed": lambda m: m.T.contiguous().T,
     "every_other_column": lambda m: m.repeat_interleave(2, 1)[:, ::2],
-    "part_of_transposed": lambda m: m.repeat(2, 1).T.contiguous().T[3:9],
+    "part_of_transposed": lambda m: m.repeat(2, 1).T.contiguous().T[len(m) // 2 : len(m) // 2 + len(m)],
+    "every_other_row_of_transposed": lambda m: m.repeat_interleave(2, 0).T.contiguous().T[::2],
     "row": lambda m: m[0],
     "column": lambda m: m[:, :1],
-    "spread_row": lambda m: m[:1].expand(6, 4),
-    "spread_column": lambda m: m[:, :1].expand(6, 4),
+    "spread_row": lambda m: m[:1].expand(m.shape),
+    "spread_column": lambda m: m[:, :1].expand(m.shape),
     "number": lambda m: m[0, 0],
-    "overlapping": lambda m: m.reshape(-1)[:9].unfold(0, 4, 1),
+    "overlapping": lambda m: m.reshape(-1).as_strided(m.shape, (1, 1)),
 }
 UNARY = (
     "exp sin sqrt neg abs relu sigmoid tanh reciprocal floor acosh lgamma digamma isnan logical_not clone frac square "
@@ -87,6 +88,19 @@ def test_sums_of_two_operands(first: str) -> None:
     _same(lambda t: [LAYOUTS[first](t.tensor(MATRIX)) + laid(t.tensor(MATRIX)) for laid in LAYOUTS.values()])
 
 
+def test_calls_in_any_sequence() -> None:
+    """Programs of some layouts serve others that they fit, and no others."""
+    cases = [(rows, *pair) for rows in (2, 3, 4) for pair in itertools.product(LAYOUTS.values(), repeat=2)]
+    compiled = ej.jit(lambda x, y: x + y)
+    for rows, first, second in (cases[i] for i in np.random.default_rng(3).permutation(len(cases))):
+        matrix = MATRIX[:rows, :3]
+        expected, plain, jitted = (
+            add(first(t.tensor(matrix)), second(t.tensor(matrix)))
+            for t, add in ((torch, torch.add), (ej, ej.add), (ej, compiled))
+        )
+        assert _laid(plain) == _laid(expected) == _laid(jitted)
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_results_of_two_operands(name: str) -> None:
     def call(t: Any) -> Any:
@@ -124,6 +138,10 @@ def test_histories_name_copies() -> None:
     for t in (torch, ej):
         x = t.ones(2, 3, requires_grad=True)
         assert [y.grad_fn.name() for y in (x.clone(), x.T.contiguous())] == ["CloneBackward0"] * 2
+
+
+def test_repetitions_lie_in_memory_of_their_own() -> None:
+    _same(lambda t: [t.tensor(MATRIX)[:, 1:2].repeat(1, 2).fill_diagonal_(0), t.tensor(MATRIX).T[:1].repeat(2, 1)])
 
 
 def test_complex_and_meta() -> None:
