@@ -139,7 +139,7 @@ class Placement(Instructions):
         """Whether a value may lie in memory of any strides: elements are stored one by one and never read there."""
         if not isinstance(step, Group) or step.total or step.row or step.columns:
             return False
-        if layout(value).root is not value or value.type.shape != old.type.shape:
+        if value not in step.full or value.type.shape != old.type.shape:
             return False
         if sum(layout(v).root is value for _, v in self.trace.writes) != 1:
             return False

@@ -10,11 +10,12 @@ import numpy as np
 from eagerjit.calling.kinds import is_integer
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.layout import is_contiguous
 from eagerjit.compiler.shapes import contiguous_strides, inverse
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import Exprs, ViewOp, by_ops
 from eagerjit.ops.index import own_array
+from eagerjit.recording.memory_order import result_order
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.state import state
@@ -264,26 +265,36 @@ def _strided_part(g: Any, geometry: Geometry, own: Geometry, total: int) -> Any:
     return g.new_zeros(total).put_rows(_places(*own, g.device), g).take_rows(_places(*geometry, g.device))
 
 
-def _check_memory(node: Node, own: Geometry, total: int) -> None:
-    """Refuse to count in memory that is not known: in order lie what the trace computes and contiguous arguments."""
-    shape = node.type.shape
-    counted = own == (own[0], contiguous_strides(own[0]), 0) and total == math.prod(own[0])
-    in_order = counted and is_contiguous(node) and len(shape) == len(own[0]) and all(map(sizes.equal, shape, own[0]))
-    if not in_order and layout(node).root.op.family == "argument":
+def _in_memory_order(input: Tensor, own: Geometry, total: int) -> tuple[Tensor, tuple[int, ...]]:
+    """A tensor of a trace with its dimensions as they lie in memory, and their order there.
+
+    Raises TraceBreak for memory that is not known: what the trace computes lies in all of its own, an argument that is
+    contiguous in its.
+    """
+    node: Any = input._data
+    order = result_order([node]) or tuple(range(input.ndim))
+    shape, strides = (tuple([part[d] for d in order]) for part in own[:2])
+    dense = all(d == 1 or s == e for d, s, e in zip(shape, strides, contiguous_strides(shape), strict=True))
+    known = dense and own[2] == 0 and total == math.prod(shape)
+    turned = input.permute(order)
+    known = known and is_contiguous(turned._data) and all(map(sizes.equal, turned._data.type.shape, shape))
+    if not known:
         raise TraceBreak("as_strided() depends on where tensors lie in memory", user_line())
+    return turned, order
 
 
 def _strided_copy(input: Tensor, geometry: Geometry, own: Geometry, total: int) -> Tensor:
-    _check_memory(input._data, own, total)  # type: ignore[arg-type]  # a node
-    return input.reshape(-1).take_rows(_places(*geometry, input.device))
+    turned, _ = _in_memory_order(input, own, total)
+    return turned.reshape(-1).take_rows(_places(*geometry, input.device))
 
 
 def _strided_replaced(input: Tensor, value: Tensor, geometry: Geometry, own: Geometry, total: int) -> Tensor:
-    _check_memory(input._data, own, total)  # type: ignore[arg-type]  # a node
+    turned, order = _in_memory_order(input, own, total)
     size, stride, _ = geometry
     if not has_each_element_once(np.lib.stride_tricks.as_strided(np.empty(1, np.int8), size, stride)):
         raise RuntimeError(_SHARED)
-    return input.reshape(-1).put_rows(_places(*geometry, input.device), value).reshape(input.shape)
+    written = turned.reshape(-1).put_rows(_places(*geometry, input.device), value)
+    return written.reshape(turned.shape).permute(inverse(order))
 
 
 strided_view = ViewOp(
@@ -318,7 +329,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     if any(d < 0 for d in size):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     reach = 0 if 0 in size else 1 + sum((d - 1) * s for d, s in zip(size, stride, strict=True))
-    computed = type(input._data) is Node and input._view is None  # in a trace: in order, in memory of its own
+    computed = type(input._data) is Node and input._view is None  # in a trace: in memory of its own
     within = storage_offset is None and state.tracer is not None and input.is_contiguous() and reach <= input.numel()
     _, place, total = (None, 0, int(input.numel())) if computed or within else memory_of(input)
     offset = place if storage_offset is None else int(storage_offset)

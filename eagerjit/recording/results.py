@@ -75,6 +75,14 @@ def _base(tracer: Tracer, result: Tensor, known: set[int]) -> tuple[Tensor, list
     return base, steps[::-1]
 
 
+def _depth(result: Any) -> int:
+    """How many views lead to a result."""
+    depth = 0
+    while is_traced(result) and result._view is not None:
+        result, depth = result._view.base, depth + 1
+    return depth
+
+
 def _is_copied(tracer: Tracer, view: Tensor, base: Tensor) -> bool:
     """Whether compiled code computes a view of a tensor apart from it."""
     return layout(tracer.place(view)).root is not layout(tracer.place(base)).root
@@ -87,14 +95,14 @@ def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
     """
     out: list[Finish] = []
     positions = {id(r): i for i, r in enumerate(results)}
-    for index, result in enumerate(list(results)):
+    for index, result in sorted(enumerate(list(results)), key=lambda found: _depth(found[1])):
         if not is_traced(result):
             continue
         base, steps = _base(tracer, result, set(positions))
         if tracer.is_silent(base) and views_copy(base):
             raise TraceBreak("the data of a view that compiled code copies is returned", tracer.begins)
         if base is not result and (id(base) in positions or not is_traced(base)):
-            copied = _is_copied(tracer, result, base)
+            copied = views_copy(result) or _is_copied(tracer, result, base)
             source = positions.get(id(base))
             leaf = -1 if source is not None else tracer.leaf_of[id(base)]
             outside = tracer.slots.get(leaf, base) if source is None else None
@@ -104,7 +112,7 @@ def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
             out.append(_Apart(index))
         elif result._storage is not None and result._storage.version:
             out.append(_Written(index, result._storage.version))
-    # A base has the versions of its writes before it shares them.
+    # A base has the versions of its writes before it shares them, and its memory before others view that.
     return sorted(out, key=lambda effect: isinstance(effect, _Related))
 
 
