@@ -120,6 +120,13 @@ def result_order(operands: Sequence[Node]) -> Order | None:
     return order_of_steps(shapes, [(*(0,) * (rank - len(node.type.shape)), *layout(node).strides) for node in operands])
 
 
+def order_of_array(array: Any) -> Order | None:
+    """The order of a copy of an array; None where that is row-major."""
+    if array.flags.c_contiguous or array.ndim < 2 or not array.size:
+        return None
+    return order_of_steps([array.shape], [tuple(map(abs, array.strides))])
+
+
 def order_of_steps(shapes: Sequence[Exprs], steps: Sequence[Exprs]) -> Order | None:
     """The dimensions of operands from that with the longest steps through memory to that with the shortest.
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.compiler.shapes import inverse
 from eagerjit.recording.arrays import TracedArray, TracedNumber
+from eagerjit.recording.memory_order import order_of_array
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes, memory
 from eagerjit.runtime.dtypes import DType
@@ -112,6 +114,9 @@ def to_array(data: Any, dtype: DType | None = None) -> np.ndarray:
 
 def _copied(array: np.ndarray, dtype: DType) -> np.ndarray:
     """A copy among the tensors' own memory, where vectors begin with cache lines; NumPy's arrays begin anywhere."""
+    order = order_of_array(array)
+    if order is not None:
+        return _copied(array.transpose(order), dtype).transpose(inverse(order))
     made = memory.empty(array.shape, dtype.numpy)
     with np.errstate(invalid="ignore", over="ignore"):
         np.copyto(made, array, casting="unsafe")

@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit.compiler.shapes import inverse
 from eagerjit.devices import CPU, Device
-from eagerjit.recording.memory_order import Order, in_order, laid_out, order_of_steps, result_order
+from eagerjit.recording.memory_order import Order, in_order, laid_out, order_of_array, result_order
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
@@ -123,10 +123,7 @@ def _order_of(pattern: Tensor, options: dict[str, Any]) -> Order | None:
     tracer = state.tracer
     if tracer is not None:
         return result_order([laid_out(tracer, pattern)])
-    array = pattern._data
-    if array.flags.c_contiguous or array.ndim < 2 or not array.size:
-        return None
-    return order_of_steps([array.shape], [array.strides])
+    return order_of_array(pattern._data)
 
 
 def _in_order(

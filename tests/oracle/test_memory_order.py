@@ -144,6 +144,15 @@ def test_repetitions_lie_in_memory_of_their_own() -> None:
     _same(lambda t: [t.tensor(MATRIX)[:, 1:2].repeat(1, 2).fill_diagonal_(0), t.tensor(MATRIX).T[:1].repeat(2, 1)])
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1), (3, 2, 1, 0)])
+def test_copies_of_arrays(order: tuple[int, ...]) -> None:
+    _same(lambda t: [t.tensor(a, dtype=t.float64) for a in (IMAGE.transpose(order), IMAGE[:, :, ::2].transpose(order))])
+    array = IMAGE.transpose(order)
+    expected = [f(torch) for f in (lambda t: t.tensor(array), lambda t: t.as_tensor(array) + 1)]
+    for call in (lambda a: [ej.tensor(a), ej.as_tensor(a) + 1], ej.jit(lambda a: [ej.tensor(a), ej.as_tensor(a) + 1])):
+        assert [*map(_laid, call(array))] == [*map(_laid, expected)]
+
+
 def test_complex_and_meta() -> None:
     _same(lambda t: [t.complex(t.tensor(MATRIX).T, t.tensor(MATRIX).T) * 2j])
     _same(lambda t: [t.complex(t.tensor(MATRIX), t.tensor(MATRIX)).T.asinh()])
