@@ -14,6 +14,7 @@ from eagerjit.compiler.ops import complexes, elementwise, views
 from eagerjit.compiler.passes.complex_functions import FUNCTIONS, Pair, Real
 from eagerjit.compiler.passes.complexes import BILINEAR, PART_BY_PART, is_complex
 from eagerjit.compiler.passes.simplify import with_inputs
+from eagerjit.compiler.shapes import Shape
 from eagerjit.runtime.dtypes import REAL_OF
 
 Parts = tuple[Node, Node]
@@ -88,7 +89,8 @@ class Splitter(Appended):
         else:
             made = self._function(node)
         if isinstance(made, tuple):
-            self.computed[node] = made
+            re, im = (self._spread(part, node.shape) for part in made)
+            self.computed[node] = re, im
         else:
             self.replaced[node] = made
 
@@ -104,6 +106,13 @@ class Splitter(Appended):
             if value in results:
                 value.source = node.source
         return made
+
+    def _spread(self, part: Node, shape: Shape) -> Node:
+        """A part in the shape of the number: where operands broadcast it may come from one of them alone."""
+        added = len(shape) - len(part.shape)
+        own = zip(part.shape, shape[added:], strict=True)
+        full = (*shape[:added], *(whole if d == 1 else d for d, whole in own))
+        return part if full == part.shape else self.emit(views.expand, part, shape=full)
 
     def _part_by_part(self, node: Node) -> Parts:
         operands = [self.parts(n) if n.dtype.is_complex else (self.whole(n),) * 2 for n in node.inputs]

@@ -153,6 +153,23 @@ def test_copies_of_arrays(order: tuple[int, ...]) -> None:
         assert [*map(_laid, call(array))] == [*map(_laid, expected)]
 
 
+def test_numbers_whose_parts_broadcast() -> None:
+    parts = MATRIX.T, MATRIX[0, 0], MATRIX[:, 0], MATRIX.T[:1], MATRIX.T[:, :1]
+
+    def call(t: Any, first: Any, second: Any) -> list[Any]:
+        numbers = t.complex(t.tensor(first), t.tensor(second))
+        added = numbers.reshape(-1)[0] + t.tensor(MATRIX).T
+        return [numbers, numbers.mT if numbers.ndim > 1 else numbers, added, added.T * 2]
+
+    for first, second in itertools.product(parts, repeat=2):
+        expected = call(torch, first, second)
+        for results in (call(ej, first, second), ej.jit(call)(ej, first, second)):
+            assert [*map(_laid, results)] == [*map(_laid, expected)]
+            for made, wanted in zip(results, expected, strict=True):
+                np.testing.assert_allclose(made.numpy(), wanted.numpy())
+                np.testing.assert_allclose(ej.jit(ej.sum)(made).item(), wanted.sum().item(), rtol=1e-5)
+
+
 def test_complex_and_meta() -> None:
     _same(lambda t: [t.complex(t.tensor(MATRIX).T, t.tensor(MATRIX).T) * 2j])
     _same(lambda t: [t.complex(t.tensor(MATRIX), t.tensor(MATRIX)).T.asinh()])
