@@ -125,7 +125,8 @@ def test_shape_and_dtype_of_another_tensor(kind: str) -> None:
         for options in ({}, {"dtype": eagerjit.float16}, {"requires_grad": False}):
             made = getattr(eagerjit, f"{kind}_like")(like, **options)
             again = getattr(like, f"new_{kind}")(tuple(like.shape), **options)
-            assert made.shape == again.shape == like.shape and made.is_contiguous() and again.is_contiguous()
+            assert made.shape == again.shape == like.shape and again.is_contiguous()
+            assert made.stride() == like.stride()
             assert made.dtype is again.dtype is options.get("dtype", like.dtype)
             assert (made == (kind == "ones")).all() and (again == (kind == "ones")).all()
     with pytest.raises(RuntimeError):

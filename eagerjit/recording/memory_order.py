@@ -54,13 +54,18 @@ def in_memory_order(
 ) -> Any:
     """What elementwise work gives of these arguments, in the order of those that are tensors and not `apart`."""
     operands = {i: a for i, a in enumerate(arguments) if isinstance(a, Tensor) and i not in apart}
-    order = result_order([laid_out(tracer, a) for a in operands.values()])
+    order = result_order([_in_its_order(tracer, a) for a in operands.values()])
     if order is None:
         return compute(arguments)
     result = compute(tuple([_turned(tracer, a, order) if i in operands else a for i, a in enumerate(arguments)]))
     if isinstance(result, tuple):
         return tuple([_turned_back(tracer, part, order) for part in result])
     return _turned_back(tracer, result, order)
+
+
+def _in_its_order(tracer: Any, tensor: Tensor) -> Node:
+    """A node whose dimensions lie as the plain call's tensor has them; a value that was written there does, too."""
+    return laid_out(tracer, tensor) if views_copy(tensor) else tracer.value(tensor)  # type: ignore[no-any-return]
 
 
 def in_row_major_order(tracer: Any, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
