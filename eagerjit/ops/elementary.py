@@ -247,8 +247,8 @@ def isneginf(input: Tensor) -> Tensor:
 
 
 def ravel(input: Tensor) -> Tensor:
-    """All elements as a vector."""
-    return input.reshape(-1)
+    """All elements as a vector, whose elements lie side by side."""
+    return input.contiguous().reshape(-1)
 
 
 def fliplr(input: Tensor) -> Tensor:

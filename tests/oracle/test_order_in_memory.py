@@ -56,6 +56,7 @@ FUNCTIONS: dict[str, Any] = {
     "written": lambda t, x: (x + 1).mul_(2),
     "copied_in_order": lambda t, x: x.clone(memory_format=t.contiguous_format),
     "contiguous": lambda t, x: x.contiguous(),
+    "ravel": lambda t, x: x.ravel(),
     "softmax": lambda t, x: t.softmax(x, -1),
     "expanded": lambda t, x: t.permute_copy(x, tuple(range(x.ndim))),
 }
