@@ -109,7 +109,7 @@ def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
             found, measured = _origins(tracer, steps, results)
             out.append(_Related(index, source, leaf, outside, steps, found, measured, copied))
         elif tracer.is_silent(result):
-            out.append(_Apart(index))
+            out.append(_Apart(index, result._storage.version))
         elif result._storage is not None and result._storage.version:
             out.append(_Written(index, result._storage.version))
     # A base has the versions of its writes before it shares them, and its memory before others view that.
@@ -172,12 +172,14 @@ class _Written:
 
 @dataclass
 class _Apart:
-    """A result that shows the memory of another tensor (`x.data`) and does not share its count of writes."""
+    """A result that shows the memory of another tensor (`x.data`) and has a count of writes of its own."""
 
     index: int
+    version: int
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
         flat[self.index]._storage = None
+        storage_of(flat[self.index]).version = self.version
 
 
 @dataclass

@@ -296,6 +296,8 @@ class Tracer(Inputs, Examples):
         self.keep_place(node, known)
         if view is not None and id(tensor) not in self._arguments:
             if id(tensor) in self._silent:
+                if noticed:
+                    self._count_write(tensor)
                 noticed = False
                 if view.base._node is not None and type(view.base._data) is Node:
                     raise TraceBreak("a value that has a gradient is overwritten through .data", user_line())
@@ -391,9 +393,8 @@ class Tracer(Inputs, Examples):
 
     def leaked(self) -> list[Tensor]:
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""
-        self._values.clear()
-        self._silent.clear()
-        self.replaced.clear()
-        self.originals.clear()
-        self.gradients.clear()
+        tables: tuple[dict[int, Any], ...]
+        tables = self._values, self._silent, self.replaced, self.originals, self.gradients
+        for table in tables:
+            table.clear()
         return [t for t in (r() for r in self.created) if t is not None]

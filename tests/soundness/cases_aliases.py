@@ -577,6 +577,21 @@ def an_argument_is_the_tensor_of_an_attribute_that_is_added_to(jit):
 
 
 @case
+def returned_data_counts_writes_of_the_call(jit):
+    def f(x):
+        shown, made = x.data, x * 2
+        shown[0] = 1
+        shown.mul_(3)
+        made.data.add_(1)
+        return shown, shown[1:], made
+
+    f = jit(f)
+    for n in (3, 4):
+        x = torch.arange(float(n))
+        yield [(t, t._version) for t in (*f(x), x)]
+
+
+@case
 def returned_data_counts_its_own_writes(jit):
     w = torch.nn.Parameter(torch.arange(3.0))
     f = jit(lambda x: (w.data, (w * w * x).sum()))
