@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.compiler.ir import Appended, Graph, Node, rebuild
+from eagerjit.compiler.ir import Appended, Graph, Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous
 from eagerjit.compiler.ops import complexes, elementwise, views
 from eagerjit.compiler.passes.complex_functions import FUNCTIONS, Pair, Real
@@ -47,7 +47,7 @@ class Splitter(Appended):
         """The node with complex elements in memory; a real one as it is now."""
         if node in self.computed and node not in self.replaced:
             if node.op.family == "view":
-                self.replaced[node] = self.emit(node.op, self.whole(node.inputs[0]), **node.attributes)
+                self.replaced[node] = self._done(node, (self.whole(node.inputs[0]),))
             else:
                 self.replaced[node] = self.emit(complexes.make_complex, *self.computed[node])
         return self.replaced.get(node, node)
@@ -116,8 +116,15 @@ class Splitter(Appended):
 
     def _part_by_part(self, node: Node) -> Parts:
         operands = [self.parts(n) if n.dtype.is_complex else (self.whole(n),) * 2 for n in node.inputs]
-        re, im = (self.emit(node.op, *values, **node.attributes) for values in zip(*operands, strict=True))
+        re, im = (self._done(node, values) for values in zip(*operands, strict=True))
         return re, im
+
+    def _done(self, node: Node, values: tuple[Node, ...]) -> Node:
+        """What a node does to numbers, done to other values; of a view the recording knows which sizes are 1."""
+        made = self.emit(node.op, *values, **node.attributes)
+        if node.op.family == "view":
+            made.type = TensorType(made.dtype, node.shape)
+        return made
 
     def _bilinear(self, node: Node) -> Parts:
         (a, b), (c, d) = (map(self._row_major, self.parts(n)) for n in node.inputs)

@@ -153,8 +153,8 @@ def snapshot(tensor: Tensor, copied: bool = False) -> Tensor:
         old = tracer.wrap(tracer.value(tensor))
     else:
         old = new_tensor(copied_array(tensor._data) if copied else tensor._data)
-        if not copied:
-            share_storage(old, tensor)
+    if not copied:
+        share_storage(old, tensor)
     old._node, old._index, old._requires_grad = tensor._node, tensor._index, tensor._requires_grad
     return old
 

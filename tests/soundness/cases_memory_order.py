@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, case
 
 
 def ramp(*sizes):
@@ -82,3 +82,31 @@ def parts_of_a_written_diagonal(jit):
             yield found, x
             found[0].add_(1)
             yield found, x
+
+
+@case
+def parts_of_complex_numbers_of_one_column(jit):
+    f = jit(lambda x: torch.polar(x.abs(), x)[:, ::2].expand(2, 2))
+    for x in (ramp(2, 2), ramp(2, 1), ramp(2, 2).t()):
+        yield f(x)
+
+
+@case(outcome=FELL_BACK)
+def views_overwritten_before_a_gradient_reads_them(jit):
+    views = {"row": lambda y: y[0], "turned": lambda y: y.t(), "part": lambda y: y[1:], "all": lambda y: y.view(-1)}
+    for view in views.values():
+        for op in (torch.sin, torch.square, lambda v: v * v):
+            def work(x, view=view, op=op):
+                seen = view(x * 2)
+                result = op(seen)
+                seen.mul_(2)
+                return result
+
+            f = jit(work)
+            x = ramp(3, 4).requires_grad_()
+            result = f(x)
+            try:
+                result.sum().backward()
+            except RuntimeError as error:
+                yield "modified by an inplace operation" in str(error), result
+            yield x.grad
