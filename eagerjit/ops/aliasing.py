@@ -12,7 +12,7 @@ from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing, views
-from eagerjit.compiler.shapes import inverse, reshape_strides
+from eagerjit.compiler.shapes import inverse, reshape_strides, simplified
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
@@ -150,7 +150,7 @@ def _reshape_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def _reshape_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
     target = tuple(map(expression, shape))
-    if node.type.shape == target:
+    if target in (node.type.shape, simplified(node.type.shape)):
         return node
     return tracer.record(views.reshape, (node,), shape=target)
 

@@ -85,6 +85,20 @@ def parts_of_a_written_diagonal(jit):
 
 
 @case
+def a_view_of_all_sizes_that_are_learned_later(jit):
+    def f(x):
+        turned = x.permute(0, 2, 1)
+        windows = turned.unfold(-1, 2, 1)
+        whole = turned.squeeze()
+        shown = windows.view_as(windows)
+        return turned, whole, shown, shown.sum()
+
+    f = jit(f)
+    for x in (ramp(2, 2, 2).permute(2, 1, 0), ramp(2, 2, 2), ramp(3, 2, 2).permute(2, 1, 0)):
+        yield f(x)
+
+
+@case
 def parts_of_complex_numbers_of_one_column(jit):
     f = jit(lambda x: torch.polar(x.abs(), x)[:, ::2].expand(2, 2))
     for x in (ramp(2, 2), ramp(2, 1), ramp(2, 2).t()):
