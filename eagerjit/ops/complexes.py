@@ -210,9 +210,11 @@ def is_conj(input: Tensor) -> bool:
 is_neg = is_conj
 
 
-def _form(name: str, body: Any, rules: Any = None, differentiable: bool = True, writes: bool = True) -> Op:
+def _form(
+    name: str, body: Any, rules: Any = None, differentiable: bool = True, writes: bool = True,
+    kind: type[Op] = ElementwiseOp,
+) -> Op:  # fmt: skip
     """What an op, and its in-place version if it has one, is for complex numbers."""
-    kind = Op if name in ("var", "std") else ElementwiseOp
     made = COMPLEX_FORMS[name] = kind(f"complex_{name}", body, rules, differentiable=differentiable)
     made.wirtinger = True
     if writes:
@@ -271,11 +273,12 @@ def _logaddexp(input: Tensor, other: Tensor) -> Tensor:
 _form("logaddexp", _logaddexp, writes=False)
 _form("silu", lambda input: input * input.sigmoid())
 _form("exp2", lambda input: (input * math.log(2)).exp())
-_form("var", _variance, writes=False)
+_form("var", _variance, writes=False, kind=Op)
 _form(
     "std",
     lambda input, dim=None, correction=1, keepdim=False: _variance(input, dim, correction, keepdim).sqrt(),
     writes=False,
+    kind=Op,
 )
 _form("pow", lambda input, exponent: POINTWISE["pow"].body(input, exponent), (_power_input, _power_exponent))
 _form(

@@ -134,8 +134,8 @@ def _contracted(
 ) -> tuple[Tensor, list[str]]:
     """The product of two operands, summed over the letters that nothing after needs, and its letters in memory.
 
-    Letters of one operand alone lie in the order of the result; those of the second operand first where that is the
-    order of all of them.
+    Letters of one operand alone lie in the order of the result; those of the second operand come first where the
+    result has them so.
     """
     lasting = kept | _met(b, right, left)
     a, left, b, right = *_summed(a, left, lasting), *_summed(b, right, kept | _met(a, left, right))
