@@ -107,11 +107,15 @@ def in_order(tracer: Any, node: Node, order: Order) -> Node:
 
 def written_like(tracer: Any, node: Node, place: Node) -> Node:
     """A value in memory of its own, in the order of what it is written over."""
-    order = result_order([place])
+    return copied(tracer, node, result_order([place]))
+
+
+def copied(tracer: Any, node: Node, order: Order | None) -> Node:
+    """A value in memory of its own, in an order; None is row-major."""
     if order is None:
         return tracer.record(elementwise.cast, (node,), dtype=node.type.dtype)  # type: ignore[no-any-return]
-    copied = tracer.record(elementwise.cast, (permuted(tracer, node, order),), dtype=node.type.dtype)
-    return in_order(tracer, copied, order)
+    made = tracer.record(elementwise.cast, (permuted(tracer, node, order),), dtype=node.type.dtype)
+    return in_order(tracer, made, order)
 
 
 def result_order(operands: Sequence[Node]) -> Order | None:

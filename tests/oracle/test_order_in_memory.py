@@ -50,6 +50,7 @@ FUNCTIONS: dict[str, Any] = {
     "masked_fill": lambda t, x: x.masked_fill(x > 0.5, 0.0),
     "frexp": lambda t, x: t.frexp(x)[1],
     "rsub": lambda t, x: 1 - x,
+    "flip": lambda t, x: x.flip(-1),
     "dropout": lambda t, x: t.nn.functional.dropout(x, 0.5),
     "rand_like": lambda t, x: t.rand_like(x),
     "full_like": lambda t, x: t.full_like(x, 2.0, dtype=t.float64),
