@@ -5,8 +5,8 @@ An image is a head (JSON behind its length) and memory: code and constants, then
 All distances inside are settled. Addresses, of what is inside or elsewhere, lie in 8-byte words only, most of them in a
 table, which are filled in when the image is loaded; code that calls what is elsewhere jumps there by a stub.
 
-Only x86-64 objects of ELF are linked, as LLVM makes them of position-independent code.
-Source of the formulas: System V ABI, AMD64 Architecture Processor Supplement, 4.4 (Relocation).
+Only objects of ELF for x86-64 and AArch64 are linked, as LLVM makes them of position-independent code; what they ask
+for is in `relocations.py`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from struct import iter_unpack, pack_into, unpack_from
 from typing import Any, NamedTuple
 
 from eagerjit.runtime.once import innermost, once
+from eagerjit.runtime.relocations import RELOCATIONS, Relocations
 
-SUPPORTED = sys.platform == "linux" and platform.machine() == "x86_64"
+SUPPORTED = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 """Whether objects for this machine can be linked."""
 
 MARK = b"EJIMAGE2"
@@ -35,14 +36,6 @@ _FAILED = ctypes.c_size_t(-1).value
 _ALLOCATED, _EXECUTABLE, _WRITTEN = 2, 4, 1  # flags of sections
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8  # kinds of sections
 _UNDEFINED, _RESERVED = 0, 0xFF00  # indices of sections
-_DISTANCE, _CALL, _BY_TABLE, _ADDRESS = (2,), (4,), (9, 41, 42), (1,)
-"""Relocations: PC32; PLT32; GOTPCREL, GOTPCRELX, REX_GOTPCRELX; 64."""
-
-_MAY_BE_TAKEN, _LOAD, _TAKE_ADDRESS = (41, 42), 0x8B, 0x8D
-"""Where a word of the table is loaded that holds an address inside, the address may be computed instead (mov, lea)."""
-
-_STUB = b"\xff\x25\0\0\0\0\xcc\xcc"
-"""jmp *distance(%rip)"""
 
 
 class _Section(NamedTuple):
@@ -65,6 +58,7 @@ class _Object:
         if data[:6] != b"\x7fELF\x02\x01" or len(data) < 64:
             raise RuntimeError("not an object file of 64-bit ELF")
         self.data = data
+        self.processor: int = unpack_from("<H", data, 18)[0]
         (start,), (entry, count, names) = unpack_from("<Q", data, 40), unpack_from("<HHH", data, 58)
         if entry != 64 or start + 64 * count > len(data):
             raise RuntimeError("an object file that ends early")
@@ -107,15 +101,17 @@ class _Linker:
 
     def __init__(self, objects: Sequence[_Object]):
         self._objects = objects
+        self._asked = _relocations_of(objects)
         self._table: dict[str | int, int] = {}  # by the name of what is elsewhere, or the place of what is inside
         self._stubs: dict[str, int] = {}
         self._words: list[tuple[int, str | int]] = []  # beside the table
         self._defined: dict[str, int] = {}
         end = self._place(0, lambda s: s.flags & _EXECUTABLE)
         self._first_stub = end = _aligned(end, 16)
-        end = self._place(end + len(_STUB) * self._count(_CALL), lambda s: not s.flags & (_EXECUTABLE | _WRITTEN))
+        end += len(self._asked.STUB) * self._count(self._asked.CALL)
+        end = self._place(end, lambda s: not s.flags & (_EXECUTABLE | _WRITTEN))
         self._first_word = end = _aligned(end, 8)
-        self.fixed = _aligned(end + 8 * self._count(_CALL + _BY_TABLE), _PAGE)
+        self.fixed = _aligned(end + 8 * self._count(self._asked.CALL + self._asked.BY_TABLE), _PAGE)
         self.size = _aligned(self._place(self.fixed, lambda s: s.flags & _WRITTEN), _PAGE)
         self.memory = bytearray(self.size)
 
@@ -131,7 +127,7 @@ class _Linker:
 
     def _count(self, kinds: Sequence[int]) -> int:
         """The most stubs or words that relocations of these kinds may need."""
-        return len({(i, s) for i, one in enumerate(self._objects) for k, s, *_ in _relocations(one) if k in kinds})
+        return len({(i, s) for i, one in enumerate(self._objects) for k, s, *_ in self._relocations(one) if k in kinds})
 
     def linked(self) -> bytes:
         """The image."""
@@ -147,7 +143,7 @@ class _Linker:
                         raise RuntimeError(f"two objects define {name}")
                     self._defined[name] = one.places[index] + value
         for one in self._objects:
-            for kind, symbol, at, addend in _relocations(one):
+            for kind, symbol, at, addend in self._relocations(one):
                 self._settle(one, kind, symbol, at, addend)
         words = [*((word, target) for target, word in self._table.items()), *self._words]
         head = {"size": self.size, "fixed": self.fixed, "symbols": self._defined, "words": words}
@@ -164,23 +160,21 @@ class _Linker:
             target = one.places[index] + value
         else:
             raise RuntimeError(f"{name or 'a symbol'} lies in no section that is in memory")
-        if kind in _ADDRESS:
+        asked = self._asked
+        if kind in asked.ADDRESS:
             if addend and isinstance(target, str):
                 raise RuntimeError(f"a place within {target}, which lies elsewhere")
             self._words.append((at, target + addend if isinstance(target, int) else target))
             return
-        if kind in _MAY_BE_TAKEN and isinstance(target, int) and self.memory[at - 2] == _LOAD:
-            self.memory[at - 2] = _TAKE_ADDRESS
+        if isinstance(target, int) and (kind not in asked.BY_TABLE or asked.takes_address(self.memory, kind, at)):
             place = target
-        elif kind in _BY_TABLE:
+        elif kind in asked.BY_TABLE:
             place = self._word(target)
-        elif isinstance(target, int):
-            place = target
-        elif kind in _CALL:
+        elif kind in asked.CALL and isinstance(target, str):
             place = self._stub(target)
         else:
             raise RuntimeError(f"{target} lies elsewhere and is read by its distance")
-        pack_into("<i", self.memory, at, place + addend - at)
+        asked.put(self.memory, kind, at, place + addend)
 
     def _word(self, target: str | int) -> int:
         """The place of the word that will hold an address."""
@@ -189,24 +183,31 @@ class _Linker:
     def _stub(self, name: str) -> int:
         """The place of the code that jumps to what is elsewhere."""
         if name not in self._stubs:
-            place = self._stubs[name] = self._first_stub + len(_STUB) * len(self._stubs)
-            self.memory[place : place + len(_STUB)] = _STUB
-            pack_into("<i", self.memory, place + 2, self._word(name) - (place + 6))
+            place = self._stubs[name] = self._first_stub + len(self._asked.STUB) * len(self._stubs)
+            self._asked.put_stub(self.memory, place, self._word(name))
         return self._stubs[name]
 
+    def _relocations(self, one: _Object) -> list[tuple[int, int, int, int]]:
+        """(kind, symbol, place, addend) of each; RuntimeError for kinds that position-independent code has not."""
+        asked, found = self._asked, []
+        known = asked.DISTANCE + asked.CALL + asked.BY_TABLE + asked.ADDRESS
+        for section in one.sections:
+            if section.kind == _RELOCATIONS and section.info in one.places:
+                start, end = one.places[section.info], section.offset + section.size
+                for offset, info, addend in iter_unpack("<QQq", one.data[section.offset : end]):
+                    kind = info & 0xFFFFFFFF
+                    if kind not in known:
+                        raise RuntimeError(f"a relocation of kind {kind}, which is not linked")
+                    found.append((kind, info >> 32, start + offset, addend))
+        return found
 
-def _relocations(one: _Object) -> list[tuple[int, int, int, int]]:
-    """(kind, symbol, place, addend) of each; RuntimeError for kinds that position-independent code has not."""
-    found = []
-    for section in one.sections:
-        if section.kind == _RELOCATIONS and section.info in one.places:
-            start = one.places[section.info]
-            for offset, info, addend in iter_unpack("<QQq", one.data[section.offset : section.offset + section.size]):
-                kind = info & 0xFFFFFFFF
-                if kind not in _DISTANCE + _CALL + _BY_TABLE + _ADDRESS:
-                    raise RuntimeError(f"a relocation of kind {kind}, which is not linked")
-                found.append((kind, info >> 32, start + offset, addend))
-    return found
+
+def _relocations_of(objects: Sequence[_Object]) -> Relocations:
+    """Those of the processor that all of the objects are for."""
+    processors = {one.processor for one in objects}
+    if len(processors) != 1 or not processors <= RELOCATIONS.keys():
+        raise RuntimeError(f"objects for processors that are not linked: {sorted(processors)}")
+    return RELOCATIONS[processors.pop()]
 
 
 def link(*objects: bytes) -> bytes:
@@ -247,6 +248,7 @@ class Image:
             pack_into("<Q", self.memory, word, place)
         if _process().mprotect(self.base, self._head["fixed"], mmap.PROT_READ | mmap.PROT_EXEC):
             raise RuntimeError("the operating system does not let memory be executed")
+        _show_code(self.base, self._head["fixed"])
 
 
 @partial(once, lock=innermost)
@@ -258,6 +260,17 @@ def _process() -> Any:
     process.munmap.argtypes, process.mprotect.argtypes = where, (*where, ctypes.c_int)
     process.dlsym.argtypes, process.dlsym.restype = (ctypes.c_void_p, ctypes.c_char_p), ctypes.c_void_p
     return process
+
+
+def _show_code(begin: int, size: int) -> None:
+    """Let the processor see new code, which on x86-64 it does by itself."""
+    if platform.machine() == "aarch64":
+        _compiler_support().__clear_cache(ctypes.c_void_p(begin), ctypes.c_void_p(begin + size))
+
+
+@partial(once, lock=innermost)
+def _compiler_support() -> Any:
+    return ctypes.CDLL("libgcc_s.so.1")
 
 
 def _of_process(name: str) -> int | None:

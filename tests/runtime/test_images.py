@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from struct import unpack_from
 
 import pytest
 
@@ -67,6 +69,77 @@ e:
 other:
   ret i64 0
 }"""
+
+
+def object_for_arm(text: str) -> bytes:
+    """Object code for AArch64, which LLVM makes on any machine."""
+    import llvmlite.binding as binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    target = binding.Target.from_triple("aarch64-unknown-linux-gnu")
+    with target.create_target_machine(opt=2, reloc="pic", codemodel="default", jit=True) as machine:
+        module = binding.parse_assembly(text)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        return bytes(machine.emit_object(module))
+
+
+class CodeForArm:
+    """What the instructions of an image refer to."""
+
+    def __init__(self, image: bytes):
+        start = len(images.MARK) + 8
+        end = start + int.from_bytes(image[start - 8 : start], "little")
+        head, self.memory = json.loads(image[start:end]), image[end:]
+        self.symbols: dict[str, int] = head["symbols"]
+        self.words: dict[int, str | int] = dict(map(tuple, head["words"]))
+
+    def instruction(self, at: int) -> int:
+        return int(unpack_from("<I", self.memory, at)[0])
+
+    def places(self, begin: int, end: int) -> list[int]:
+        """Where instructions read: pages (adrp), and places in them by the same register (add, ldr)."""
+        pages: dict[int, int] = {}
+        found = []
+        for at in range(begin, end, 4):
+            code = self.instruction(at)
+            base, part, low = code >> 5 & 31, code >> 22, code >> 10 & 0xFFF
+            if code & 0x9F000000 == 0x90000000:
+                distance = (code >> 5 & 0x7FFFF) << 2 | code >> 29 & 3
+                pages[code & 31] = (at >> 12) + distance - (distance & 1 << 20) * 2 << 12
+            elif base in pages and part in (0b1111100101, 0b1001000100):
+                found.append(pages.pop(base) + low * (8 if part == 0b1111100101 else 1))
+        return found
+
+    def called(self, at: int) -> int | None:
+        """Where a call at `at` goes (bl)."""
+        call = self.instruction(at)
+        if call >> 26 != 0b100101:
+            return None
+        distance = call & 0x3FFFFFF
+        return at + 4 * (distance - (distance & 1 << 25) * 2)
+
+
+def test_code_for_arm_finds_memory_words_and_code() -> None:
+    code = CodeForArm(images.link(object_for_arm(COUNTER), object_for_arm(TWICE)))
+    at = code.symbols
+    twice, root = at["twice"], at["root"]
+    assert [code.called(i) for i in range(twice, root, 4) if code.called(i) is not None] == [at["next"]] * 2
+    words = [code.words.get(place) for place in code.places(0, twice)]  # what others may define is found by the table
+    assert at["count"] in words
+    assert at["zeros"] in words
+    assert words.count(None) == 1  # the steps, which are its own
+    assert code.words[at["cell"]] == twice
+    stub = next(place for i in range(root, at["by_cell"], 4) if (place := code.called(i)) is not None)
+    assert [code.words.get(place) for place in code.places(stub, stub + 8)] == ["sqrt"]
+    assert code.instruction(stub + 8) == 0xD61F0220  # br x17
+
+
+def test_objects_for_several_processors_are_not_linked() -> None:
+    one = object_for_arm(COUNTER)
+    other = one[:18] + (62).to_bytes(2, "little") + one[20:]
+    with pytest.raises(RuntimeError, match=r"processors that are not linked: \[62, 183\]"):
+        images.link(one, other)
 
 
 def integer(loaded: cpu.LoadedObject, name: str) -> ctypes._FuncPointer:
