@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CONSTANTS = ("dtypes", "making", "mode", "program", "views")
 """Modules outside of this folder whose constants are folded in."""
 
-_LINKERS = ("cpu", "images")
+_LINKERS = ("cpu", "images", "relocations")
 """Modules outside of this folder that decide what objects are like."""
 
 _LENGTH = 8

@@ -13,6 +13,7 @@ from struct import unpack_from
 import pytest
 
 from eagerjit.runtime import cpu, images
+from arm_objects import object_for_arm
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(not images.SUPPORTED, reason="objects of this machine are linked by LLVM")
@@ -69,19 +70,6 @@ e:
 other:
   ret i64 0
 }"""
-
-
-def object_for_arm(text: str) -> bytes:
-    """Object code for AArch64, which LLVM makes on any machine."""
-    import llvmlite.binding as binding
-
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    target = binding.Target.from_triple("aarch64-unknown-linux-gnu")
-    with target.create_target_machine(opt=2, reloc="pic", codemodel="default", jit=True) as machine:
-        module = binding.parse_assembly(text)
-        module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        return bytes(machine.emit_object(module))
 
 
 class CodeForArm:
