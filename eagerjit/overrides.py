@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eagerjit.calling.overriding import answer, begin, functions, nobody_answered, overloaded
+from eagerjit.calling.overriding import answer, begin, functions, is_asked_for, nobody_answered, overloaded
 from eagerjit.runtime import mode
 from eagerjit.state import set_function_modes, state
 from eagerjit.tensors.tensor import Tensor
@@ -87,7 +87,9 @@ def resolve_name(f: Any) -> str | None:
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Whether a function is a method of Tensor, or reads or writes an attribute."""
-    return any(func == of for of in get_overridable_functions()[Tensor]) or getattr(func, "__name__", "") == "__get__"
+    return getattr(func, "__name__", "") == "__get__" or any(
+        is_asked_for(name, value) for name, value in list(vars(Tensor).items()) if value == func
+    )
 
 
 class TorchFunctionMode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import sys
+from types import ModuleType
 from typing import Any
 
 from eagerjit.runtime.binding import bound
@@ -31,7 +32,7 @@ class PubliclyNamed:
         for kind in bound.tensor_types:
             for name in (self.__name__, *vars(kind)):
                 if self._is(getattr(kind, name, None)):
-                    return kind.__module__, f"{kind.__qualname__}.{name}"
+                    return _home(kind, modules), f"{kind.__qualname__}.{name}"
         for module, holder in modules.items():
             for name, value in list(vars(holder).items()):
                 if self._is(value):
@@ -41,6 +42,11 @@ class PubliclyNamed:
     def _is(self, thing: Any) -> bool:
         """Whether something is this, or stands in its place since classes are asked (`__torch_function__`)."""
         return thing is self or (isinstance(thing, PubliclyNamed) and thing == self)
+
+
+def _home(kind: type, modules: dict[str, ModuleType]) -> str:
+    """The first module that has a class: the one it tells may be that of another library."""
+    return next(module for module, holder in modules.items() if getattr(holder, kind.__name__, None) is kind)
 
 
 def by_public_name(module: str, name: str) -> Any:

@@ -83,13 +83,18 @@ def _is_ours(value: Any) -> bool:
     return not isinstance(function, FunctionType) or (function.__module__ or "").startswith("eagerjit")
 
 
+def is_asked_for(name: str, value: Any) -> bool:
+    """Whether classes are asked for what Tensor has under a name."""
+    asked = name in SPECIAL or not (name.startswith("_") or name in NEVER)
+    return asked and isinstance(value, _KINDS) and _is_ours(value)
+
+
 def functions() -> Iterator[tuple[str, str, Any]]:
     """(module or "Tensor", name, the function or property) of all that classes are asked for."""
     import eagerjit
 
     for name in list(vars(Tensor)):
-        asked = name in SPECIAL or not (name.startswith("_") or name in NEVER)
-        if asked and isinstance(value := getattr(Tensor, name), _KINDS) and _is_ours(value):
+        if is_asked_for(name, value := getattr(Tensor, name)):
             yield "Tensor", name, value
     names = {"eagerjit": (*eagerjit._functions, *late.HOMES, "numel", "is_floating_point")}
     names["eagerjit.autograd"] = ("grad", "backward")

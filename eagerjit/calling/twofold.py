@@ -12,7 +12,6 @@ from eagerjit.runtime.planned import Planned
 from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.views import ViewCall
-from eagerjit.tensors.tensor import Tensor
 
 
 class Public(PubliclyNamed):
@@ -40,7 +39,7 @@ class Public(PubliclyNamed):
 
     def public_name(self) -> tuple[str, str]:
         of_tensor = self.module == "Tensor"
-        return (Tensor.__module__, f"Tensor.{self.__name__}") if of_tensor else (self.module, self.__name__)
+        return ("eagerjit", f"Tensor.{self.__name__}") if of_tensor else (self.module, self.__name__)
 
 
 class _PublicOp(Public, OpCall):

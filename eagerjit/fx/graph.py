@@ -116,6 +116,14 @@ class Graph:
             val_map[node] = self.node_copy(node, lambda n: val_map[n])
         return None
 
+    def __deepcopy__(self, memo: Any = None) -> Graph:
+        made = Graph()
+        copied = made.graph_copy(self, {} if memo is None else memo, True)
+        if copied is not None:
+            result, output = copied
+            made.output(result, output.type).meta = dict(output.meta)
+        return made
+
     # -- changing --------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -280,7 +288,7 @@ class _Printer:
         if isinstance(a, slice):
             return f"slice({self.value(a.start)}, {self.value(a.stop)}, {self.value(a.step)})"
         if isinstance(a, (bool, int, float, complex, str, bytes, type(None), type(...), DType)):
-            return "..." if a is ... else repr(a)
+            return repr(a)
         return self.function(a) if callable(a) else self.constant(a)
 
     def constant(self, value: Any) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import linecache
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from eagerjit.fx.graph import Graph
@@ -12,6 +14,16 @@ from eagerjit.nn.module import Module
 from eagerjit.tensors.tensor import Parameter, Tensor
 
 _numbers = itertools.count()
+_HOOKS_KEPT = ("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+"""Hooks that deep copies have too; those of calls they lack, as in PyTorch."""
+
+
+class _Attributes(Module):
+    """What a GraphModule holds, without its code: copies are made of it."""
+
+    def __init__(self, attributes: dict[str, Any]):
+        super().__init__()
+        self.__dict__ = attributes
 
 
 class GraphModule(Module):
@@ -31,10 +43,14 @@ class GraphModule(Module):
         type(self).__name__ = class_name
         if isinstance(root, Module):
             self.training = root.training
+        if isinstance(root, _Attributes):
+            for name in (*root._modules, *root._buffers, *root._parameters):
+                self._adopt(root, name)
         for node in graph.nodes:
             if node.op in ("get_attr", "call_module"):
                 self._adopt(root, node.target)
         self.graph = graph
+        self.meta: dict[str, Any] = {}
 
     def _adopt(self, root: Any, target: str) -> None:
         """Let an attribute of the root be one here, at the same path."""
@@ -76,14 +92,7 @@ class GraphModule(Module):
     def recompile(self) -> Any:
         """Write `forward` anew from the graph."""
         made = self.graph.python_code("self")
-        file = f"<eagerjit.fx {next(_numbers)}>"
-        text = made.src.strip() + "\n"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        space = dict(made.globals)
-        exec(compile(text, file, "exec"), space)
-        # A traceback may ask for the lines as long as there is the code, and one holds the other.
-        weakref.finalize(space["forward"].__code__, linecache.cache.pop, file, None)
-        type(self).forward = space["forward"]  # type: ignore[method-assign]
+        type(self).forward = _compiled(made.src, made.globals)  # type: ignore[method-assign]
         self.__dict__["_code"] = made.src
         return made
 
@@ -128,23 +137,59 @@ class GraphModule(Module):
             if name and path not in keep and not any(path[: len(u.split("."))] == tuple(u.split(".")) for u in used):
                 self.delete_submodule(name)
 
-    def __deepcopy__(self, memo: Any) -> GraphModule:
-        import copy
-
-        fake: dict[str, Any] = {}
-        for node in self.graph.nodes:
-            if node.op in ("get_attr", "call_module"):
-                value: Any = self
-                for part in node.target.split("."):
-                    value = getattr(value, part)
-                fake[node.target] = copy.deepcopy(value, memo)
-        graph = Graph()
-        copies: dict[Any, Any] = {}
-        output, node = graph.graph_copy(self.graph, copies, True)
-        graph.output(output)
-        made = GraphModule(fake, graph, type(self).__name__)
-        made.train(self.training)
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        kind: Any = type(self).__mro__[1]
+        made = kind.__new__(kind)
+        memo[id(self)] = made
+        attributes = {k: v for k, v in self.__dict__.items() if k != "_graph"}
+        root = _Attributes(copy.deepcopy(attributes, memo))
+        GraphModule.__init__(made, root, copy.deepcopy(self.graph, memo))
+        made.meta = root.__dict__["meta"]
+        made.__dict__.update({name: root.__dict__[name] for name in _HOOKS_KEPT if name in root.__dict__})
         return made
+
+    def __copy__(self) -> GraphModule:
+        made = GraphModule(self, self.graph)
+        made.meta = self.meta
+        return made
+
+    def __reduce__(self) -> Any:
+        made = self.recompile()
+        attributes = {k: v for k, v in self.__dict__.items() if k != "_graph"}
+        return _loaded, (attributes, {k: v for k, v in made.globals.items() if k != "torch"})
 
     def __str__(self) -> str:
         return f"{super().__str__()}\n{self.code}\n# To see more debug info, please use `graph_module.print_readable()`"
+
+
+def _compiled(source: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function `forward` of the source, whose lines tracebacks show."""
+    file = f"<eagerjit.fx {next(_numbers)}>"
+    text = source.strip() + "\n"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space = dict(names)
+    exec(compile(text, file, "exec"), space)
+    # A traceback may ask for the lines as long as there is the code, and one holds the other.
+    weakref.finalize(space["forward"].__code__, linecache.cache.pop, file, None)
+    forward: Callable[..., Any] = space["forward"]
+    return forward
+
+
+def _loaded(attributes: dict[str, Any], names: dict[str, Any]) -> GraphModule:
+    """A pickled GraphModule: its graph is traced from its code, where a call of a Module or a function is one Node."""
+    import eagerjit
+    from eagerjit.fx.tracer import Tracer
+
+    class OneNodeEach(Tracer):
+        def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+            return True
+
+    class Root(_Attributes):
+        forward = _compiled(attributes["_code"], {"torch": eagerjit, **names})
+
+    root = Root(attributes)
+    made = GraphModule(root, OneNodeEach(autowrap_functions=filter(callable, names.values())).trace(root))
+    for name, value in attributes.items():
+        if not hasattr(made, name):
+            setattr(made, name, value)
+    return made

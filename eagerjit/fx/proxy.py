@@ -11,6 +11,7 @@ from typing import Any
 from eagerjit.calling.overriding import begin
 from eagerjit.fx.graph import Graph
 from eagerjit.fx.node import Node, map_aggregate
+from eagerjit.overrides import is_tensor_method_or_property
 
 
 class TraceError(ValueError):
@@ -84,7 +85,9 @@ class Proxy:
             args = args[0], *args[1]
         found: list[Proxy] = []
         map_aggregate((args, kwargs or {}), lambda a: found.append(a) if isinstance(a, Proxy) else None)
-        return found[0].tracer.create_proxy("call_function", func, args, kwargs or {})
+        of_tensor = is_tensor_method_or_property(func)
+        kind, target = ("call_method", func.__name__) if of_tensor else ("call_function", func)
+        return found[0].tracer.create_proxy(kind, target, args, kwargs or {})
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
