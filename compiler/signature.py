@@ -60,6 +60,13 @@ class SameGuard:
 
 
 @record
+class WriteGuard:
+    """A test whether a leaf may be written while gradients are recorded; see `Op.WRITABLE`."""
+
+    leaf: int
+
+
+@record
 class Load:
     """How a leaf beyond the arguments is found: an instruction and its operands after the leaf."""
 
@@ -68,7 +75,7 @@ class Load:
     operands: tuple[int, ...]
 
 
-Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | SameGuard | Load
+Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | SameGuard | WriteGuard | Load
 
 
 @record

@@ -14,6 +14,7 @@ OPERANDS: dict[Op, str] = {
     Op.LOAD_GRAD: "leaf leaf",
     Op.IS: "leaf object",
     Op.SAME: "leaf leaf flag",
+    Op.WRITABLE: "leaf",
     Op.EQUAL: "leaf object",
     Op.TYPE_IS: "leaf object",
     Op.LACKS: "leaf object",

@@ -223,6 +223,13 @@ def _different(frame: Frame, n: int, *operands: int) -> None:
     _require(len({id(frame.leaves[leaf]) for leaf in operands}) == n)
 
 
+def _writable(frame: Frame, leaf: int) -> None:
+    tensor = frame.leaves[leaf]
+    while tensor._view is not None and not tensor._view.op.detaches:
+        tensor = tensor._view.base
+        _require(tensor._requires_grad is not True)
+
+
 # -- sizes ------------------------------------------------------------------------------------------------------------
 
 
@@ -361,6 +368,7 @@ HANDLERS: dict[Op, Callable[..., None]] = {
     Op.READ_SIZE: _read_size,
     Op.DISTINCT: _distinct,
     Op.DIFFERENT: _different,
+    Op.WRITABLE: _writable,
     Op.CONST: _const,
     Op.ADD: _arithmetic(int.__add__),
     Op.SUB: _arithmetic(int.__sub__),

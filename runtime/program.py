@@ -71,6 +71,8 @@ class Op(IntEnum):
     #                two leaves that are the same object also miss
     SAME = 38  # (leaf, leaf, expected)  whether both are the same object, 0 or 1
     DIFFERENT = 37  # (n, leaf...)     no two of these leaves are the same object
+    WRITABLE = 50  # (leaf)  a Tensor that may be written while gradients are recorded: no view, made while they were
+    #                not, of one that needs a gradient; views that detach are meant to be
     # -- sizes ----------------------------------------------------------------------------------------------------
     CONST = 20  # (slot, constant)
     ADD = 21  # (slot, a, b) and so on, all on slots, signed 64 bit

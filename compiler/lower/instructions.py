@@ -18,7 +18,7 @@ from eagerjit.compiler.lower.schedule import Scheduler
 from eagerjit.compiler.lower.tables import tables
 from eagerjit.compiler.lower.unturned import unturned
 from eagerjit.compiler.shapes import Shape
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace, WriteGuard
 from eagerjit.runtime.program import HostCall, Op
 
 
@@ -143,6 +143,8 @@ class Instructions:
                     self.put(op, leaf, constant)
                 case SameGuard(leaf, other, expected):
                     self.put(Op.SAME, leaf, other, int(expected))
+                case WriteGuard(leaf):
+                    self.put(Op.WRITABLE, leaf)
                 case TensorLeaf(leaf) if leaf in known_whole:
                     self._read_captured(b, known_whole[leaf])
                 case TensorLeaf():

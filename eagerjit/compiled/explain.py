@@ -13,7 +13,7 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.codegen.llvm import emit_kernel
 from eagerjit.compiler.ir import Graph
 from eagerjit.compiler.lower.build import Built
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGuard, TensorLeaf
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGuard, TensorLeaf, WriteGuard
 from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
 from eagerjit.runtime.host import FUNCTIONS
@@ -244,6 +244,8 @@ def guards_of(report: Report, names: Mapping[int, str]) -> list[str]:
             out.append(f"{name} {b.op.name.lower()} {_shown(objects[b.object])}")
         elif isinstance(b, SameGuard):
             out.append(f"{name} is {'' if b.expected else 'not '}{names.get(b.other, f'leaf {b.other}')}")
+        elif isinstance(b, WriteGuard):
+            out.append(f"{name} is no view made without gradients")
     out += [f"{g}  # {_short(g.source)}" for g in trace.guards]
     if trace.grad_mode is not None:
         out.append(f"grad mode is {'off' if trace.grad_mode & GRAD_OFF else 'on'}")

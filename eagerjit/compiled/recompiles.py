@@ -10,7 +10,7 @@ from eagerjit import pytree
 from eagerjit.compiled.fallback import JitWarning
 from eagerjit.compiled.names import Names
 from eagerjit.compiled.options import Options
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGuard, TensorLeaf
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGuard, TensorLeaf, WriteGuard
 from eagerjit.runtime import log
 from eagerjit.runtime.mode import GRAD_OFF
 from eagerjit.runtime.program import Op
@@ -150,6 +150,8 @@ def _facts(variant: Variant, known: Names) -> dict[str, tuple[str, str]]:
             case SameGuard(_, other, expected):
                 second = names.get(other, (f"value {other}", ""))[0]
                 out[f"{name} is {second}"] = (str(expected), source)
+            case WriteGuard():
+                out[f"{name} is no view made without gradients"] = ("True", source)
     for leaf, kind in variant.asked.kinds.items():
         out[f"the class of {names[leaf][0]}"] = (kind.__name__, names[leaf][1])
     for g in trace.guards:

@@ -11,7 +11,17 @@ import eagerjit.compiler
 from eagerjit import runtime
 from eagerjit.compiled import machine_code
 from eagerjit.compiled.machine_code import MANY, Code, Object
-from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
+from eagerjit.compiler.signature import (
+    FloatLeaf,
+    Fresh,
+    IntLeaf,
+    Load,
+    ObjectGuard,
+    SameGuard,
+    TensorLeaf,
+    Trace,
+    WriteGuard,
+)
 from eagerjit.compiler.text import graph_key
 from eagerjit.runtime import cache, cpu, sources
 from eagerjit.runtime.program import Failure, HostCall, Program
@@ -55,6 +65,8 @@ def _binding_text(b: object) -> str:
             return f"guard {leaf} {op} {constant}"
         case SameGuard(leaf, other, expected):
             return f"same {leaf} {other} {expected}"
+        case WriteGuard(leaf):
+            return f"written {leaf}"
         case Load(leaf, op, operands):
             return f"load {leaf} {op} {operands}"
     raise AssertionError(b)

@@ -33,6 +33,8 @@ class ViewOp(Op):
     """
 
     linear = True
+    detaches = False
+    """Whether a view is meant to be written without what it is a view of having a gradient of that."""
     in_place = True
     """Whether a trace sees the view in its base's memory, rather than a copy of it."""
     written: Op | None = None
@@ -211,6 +213,7 @@ alias_view = ViewOp(
     lambda tracer, base, value: value,
     lambda g, out, input: g,
 )
+alias_view.detaches = True
 def _reshape_rule(g: Any, out: Any, input: Any, shape: Any) -> Any:
     from eagerjit.ops.views import reshaped
 

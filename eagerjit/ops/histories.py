@@ -31,6 +31,12 @@ def _lineage(target: Tensor) -> tuple[list[Tensor], Tensor]:
 def _checked(target: Tensor) -> tuple[list[Tensor], Tensor]:
     """The lineage of a tensor that may be written. RuntimeError for writes that have no gradient."""
     chain, root = _lineage(target)
+    tracer = state.tracer
+    outside = None
+    if tracer is not None and type(root._data) is not Node:
+        outside = tracer.broken = TraceBreak(
+            "an in-place operation gives a tensor from outside the function a gradient history", user_line()
+        )
     for x in (*chain, root):
         if x._node is None and x._requires_grad:
             what = "a view of a leaf Variable" if chain else "a leaf Variable"
@@ -44,10 +50,8 @@ def _checked(target: Tensor) -> tuple[list[Tensor], Tensor]:
             )
     if made_without_grad(root):
         refuse_ambiguous()
-    if state.tracer is not None and type(root._data) is not Node:
-        raise TraceBreak(
-            "an in-place operation gives a tensor from outside the function a gradient history", user_line()
-        )
+    if outside is not None:
+        raise outside
     return chain, root
 
 
@@ -55,8 +59,31 @@ def check_history(target: Tensor) -> None:
     """Refuse a change in place that gives a tensor another history where writes to it would be refused."""
     if mode.grad_mode() and target._requires_grad:
         _checked(target)
-    elif mode.grad_mode() and made_without_grad(target):
+    elif mode.grad_mode():
+        refuse_made_without_grad(target)
+
+
+def refuse_made_without_grad(target: Tensor) -> None:
+    """Refuse a write, while gradients are recorded, to a view that was made while they were not."""
+    tracer, ambiguous = state.tracer, made_without_grad(target)
+    outside = None if tracer is None or not tracer.needs_grad else _found_outside(tracer, target)
+    if tracer is not None and outside is not None:
+        if ambiguous:
+            tracer.broken = TraceBreak("a view from outside the function was made without gradients", user_line())
+        else:
+            tracer.value(outside)
+            tracer.guard_writable(outside)
+    if ambiguous:
         refuse_ambiguous()
+
+
+def _found_outside(tracer: Any, tensor: Tensor) -> Tensor | None:
+    """The tensor from outside a recording that one is, or is a view of."""
+    while type(tensor._data) is Node and id(tensor) not in tracer.leaf_of:
+        if tensor._view is None or tensor._view.op.detaches:
+            return None
+        tensor = tensor._view.base
+    return tensor
 
 
 def refuse_ambiguous() -> NoReturn:
@@ -69,7 +96,7 @@ def refuse_ambiguous() -> NoReturn:
 
 def made_without_grad(tensor: Tensor) -> bool:
     """Whether a tensor is a view, made without gradients, of one that requires grad; detached ones are meant to be."""
-    while tensor._view is not None and tensor._view.op.name != "alias":
+    while tensor._view is not None and not tensor._view.op.detaches:
         tensor = tensor._view.base
         if tensor._requires_grad:
             return True

@@ -15,7 +15,7 @@ import numpy as np
 from eagerjit.autograd.node import any_requires_grad, positions_read
 from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler.ir import Node
-from eagerjit.ops.histories import made_without_grad, mark_overwritten, record_write, refuse_ambiguous
+from eagerjit.ops.histories import mark_overwritten, record_write, refuse_made_without_grad
 from eagerjit.ops.pointwise import as_dtype, is_operand
 from eagerjit.ops.views import slice_dim
 from eagerjit.ops.wording import also
@@ -95,8 +95,8 @@ class InplaceOp(Op):
         if mode.grad_mode() and any_requires_grad(arguments):
             record_write(self, target, arguments)
         else:
-            if mode.grad_mode() and made_without_grad(target):
-                refuse_ambiguous()
+            if mode.grad_mode():
+                refuse_made_without_grad(target)
             self.write(arguments)
         return target
 

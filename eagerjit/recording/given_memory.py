@@ -25,7 +25,7 @@ def give(tracer: Tracer, tensor: Tensor, value: Tensor, detach: Callable[[Any], 
     `assign` does it in calls that are not recorded.
     """
     source = user_line()
-    if value._view is not None and value._view.base is tensor and value._view.op.name == "alias":
+    if value._view is not None and value._view.base is tensor and value._view.op.detaches:
         return  # its own, as after `x.data += y`
     whole = tensor._view is None or tracer.is_silent(tensor)
     plain = type(tensor) in (Tensor, Parameter) and whole and tensor._node is None

@@ -156,6 +156,8 @@ class Recording:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = arguments_of(tracer, structure, leaves, self.where())
             observer, flattening, shape = self._run(tracer, structure, inputs, varying, heard, grad_mode)
+            if tracer.broken is not None:
+                raise tracer.broken
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             surroundings = inspect_code(function, observer, owners := [x for x in (owner, *leaves) if x is not None])

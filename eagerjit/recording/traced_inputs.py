@@ -11,7 +11,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import contiguous_strides, strides_of_permuted
-from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf, WriteGuard
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_numbers import Numbers
@@ -19,7 +19,7 @@ from eagerjit.recording.traced_places import Places
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor, is_asked
-from eagerjit.watching.observation import refuse_evaluated, refuse_subclass, user_line
+from eagerjit.watching.observation import TraceBreak, refuse_evaluated, refuse_subclass, user_line
 
 
 class Inputs(Places, Numbers):
@@ -50,6 +50,9 @@ class Inputs(Places, Numbers):
         self.objects: list[Any] = []
         self.n_leaves = 0
         self.leaf_of: dict[int, int] = {}
+        self.writable: set[int] = set()
+        self.broken: TraceBreak | None = None
+        """What ends the recording once the function has: it caught an error that other calls may not meet."""
         self.kinds_asked: dict[int, type] = {}  # classes that are asked before operations, by leaf
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
@@ -137,6 +140,13 @@ class Inputs(Places, Numbers):
     def guard_object(self, leaf: int, op: Op, value: Any) -> None:
         """Require that a leaf is (or equals, or is an instance of) this object."""
         self.bindings.append(ObjectGuard(leaf, op, self.object(value)))
+
+    def guard_writable(self, tensor: Tensor) -> None:
+        """Require that an outside tensor may be written while gradients are recorded."""
+        leaf = self.leaf_of[id(tensor)]
+        if leaf not in self.writable:
+            self.writable.add(leaf)
+            self.bindings.append(WriteGuard(leaf))
 
     def load(self, leaf: int, op: Op, *operands: int) -> None:
         """How a leaf beyond the arguments is found when the compiled function is called."""

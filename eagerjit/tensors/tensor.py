@@ -223,7 +223,7 @@ class Tensor(TensorOperators, metaclass=TensorClass):
     def _base(self) -> Tensor | None:
         """The tensor that this one is a view of, itself none; None for what has memory of its own or is detached."""
         root = self
-        while root._view is not None and root._view.op.name != "alias":
+        while root._view is not None and not root._view.op.detaches:
             root = root._view.base
         return None if root is self else root
 

@@ -54,6 +54,7 @@ from eagerjit.runtime.native.guards import (
     guard_equal,
     guard_method,
     guard_tensor,
+    guard_writable,
     has_bits,
     read_integer,
 )
@@ -214,6 +215,8 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 status = guard_distinct(operands, leaves)
             case Op.DIFFERENT:
                 status = guard_different(operands, leaves)
+            case Op.WRITABLE:
+                status = guard_writable(load_ptr(leaves, 8 * a))
             case Op.ARENA:
                 block = allocate(load_i64(slots, 8 * b))
                 if block == 0:

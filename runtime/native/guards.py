@@ -14,16 +14,22 @@ from eagerjit.runtime.native.context import (
     DESCRIPTORS,
     ITEM_SIZES,
     N_HELD,
+    NONE,
     OBJECT_TYPE,
     REQUIRES_GRAD,
     SAME_VALUE,
     TRUE,
     VERSION,
+    VIEW,
+    VIEW_BASE,
+    VIEW_OP,
+    VIEW_TYPE,
     WRITEABLE_FLAG,
     context,
 )
 from eagerjit.runtime.native.language import (
     buffer,
+    c_string,
     copy_bytes,
     external,
     external_data,
@@ -39,7 +45,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, PyErr_NoMemory, any_array_of, array_of, hold
+from eagerjit.runtime.native.objects import Py_DecRef, PyErr_NoMemory, any_array_of, array_of, hold, is_tensor
 from eagerjit.runtime.program import CODE, DEFAULTS
 
 Py_EQ = 2
@@ -58,6 +64,7 @@ def has_bits(place: ptr, width: i64, bits: i64) -> i64:
 
 PyObject_RichCompareBool = external("i32 PyObject_RichCompareBool(ptr, ptr, i32)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
+PyObject_GetAttrString = external("ptr PyObject_GetAttrString(ptr, ptr)")
 PyObject_IsTrue = external("i32 PyObject_IsTrue(ptr)")
 PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
 PyMem_RawMalloc = external("ptr PyMem_RawMalloc(i64)")
@@ -326,6 +333,25 @@ def guard_different(operands: ptr, leaves: ptr) -> i64:
         for j in range(i):
             if load_ptr(leaves, 8 * load_i64(operands, 8 + 8 * j)) == leaf:
                 return 0
+    return 1
+
+
+def guard_writable(tensor: ptr) -> i64:
+    """WRITABLE: a tensor is no view, made without gradients, of one that needs a gradient."""
+    view = load_ptr(tensor, load_i64(context, VIEW))
+    while view != load_ptr(context, NONE):
+        if load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
+            return 0
+        answer = PyObject_GetAttrString(load_ptr(view, load_i64(context, VIEW_OP)), c_string("detaches"))
+        if answer == 0:
+            return -1
+        Py_DecRef(answer)
+        if answer == load_ptr(context, TRUE):
+            return 1
+        base = load_ptr(view, load_i64(context, VIEW_BASE))
+        if not is_tensor(base) or load_ptr(base, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE):
+            return 0
+        view = load_ptr(base, load_i64(context, VIEW))
     return 1
 
 

@@ -257,6 +257,22 @@ def test_tensor_asks_for_gradients(executor: str, needs: bool) -> None:
         assert holds(executor, step, arguments=(tensor([1.0], grad=needs),)) == expected
 
 
+def test_writable() -> None:
+    """By the Python executor; soundness cases ask the native one."""
+
+    def view(base: Tensor, detaches: bool = False) -> Tensor:
+        made = tensor([1.0])
+        made._view = SimpleNamespace(base=base, op=SimpleNamespace(detaches=detaches))
+        return made
+
+    def writable(leaf: Tensor) -> bool:
+        return holds("python", (Op.WRITABLE, 0), arguments=(leaf,))
+
+    leaf, plain = tensor([1.0], grad=True), tensor([1.0])
+    assert all(map(writable, (leaf, plain, view(plain), view(leaf, detaches=True), view(view(leaf, detaches=True)))))
+    assert not writable(view(leaf)) and not writable(view(view(leaf)))
+
+
 @both
 def test_read_float(executor: str) -> None:
     step = (Op.READ_FLOAT, 0, 0)
