@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.public import own_memory
 from eagerjit.recording.memory_order import in_memory_order
 from eagerjit.state import state
 
@@ -23,3 +24,11 @@ class ElementwiseOp(Op):
         if tracer is None or tracer.row_major:
             return super().computed(arguments)
         return in_memory_order(tracer, super().computed, arguments, self.apart)
+
+
+class SteppedOp(Op):
+    """An op whose results lie in memory as the last steps of its body, which are ops, lay them."""
+
+    def computed(self, arguments: tuple[Any, ...]) -> Any:
+        """What the body gives, in memory of its own."""
+        return own_memory(self.body(*arguments), arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import SteppedOp
 from eagerjit.nn.module import Module
 from eagerjit.ops.reduce import norm
 from eagerjit.ops.shaping import broadcast_tensors
@@ -18,7 +19,7 @@ def _normalize(input: Tensor, p: Any, dim: Any, eps: Any) -> Tensor:
     return input / norm(input, p, dim, keepdim=True).clamp(min=eps)
 
 
-_normalize_op = Op("normalize", _normalize, numbers=("eps",))
+_normalize_op = SteppedOp("normalize", _normalize, numbers=("eps",))
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import SteppedOp
 from eagerjit.devices import CPU
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
@@ -34,7 +35,7 @@ def _poisson(input: Any, target: Any, log_input: bool, full: bool, eps: float, r
     return as_dtype(reduced(loss, reduction), dtype if dtype.is_floating_point else loss.dtype)
 
 
-_poisson_op = Op("poisson_nll_loss", _poisson)
+_poisson_op = SteppedOp("poisson_nll_loss", _poisson)
 
 
 def poisson_nll_loss(
@@ -59,7 +60,7 @@ def _gaussian(input: Any, target: Any, var: Tensor, full: bool, eps: float, redu
     return as_dtype(reduced(loss, reduction), joint_dtype(input, target, var))
 
 
-_gaussian_op = Op("gaussian_nll_loss", _gaussian)
+_gaussian_op = SteppedOp("gaussian_nll_loss", _gaussian)
 
 
 def gaussian_nll_loss(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.elementwise import SteppedOp
 from eagerjit.effects.cautions import caution
 from eagerjit.ops.activation import only_floats, widened
 from eagerjit.ops.conditions import required
@@ -96,7 +97,7 @@ def _difference_loss(
             return as_dtype(loss.sum() / w.sum(), dtype)
         return as_dtype(reduced(loss, reduction), dtype)
 
-    return Op(name, body)
+    return SteppedOp(name, body)
 
 
 def _number(flag: Tensor, beside: Tensor) -> Tensor:
@@ -294,7 +295,7 @@ def _with_logits_target(g: Any, out: Any, input: Any, target: Any, weight: Any, 
     return _mean_scale(g, x, w, reduction) * slope
 
 
-_bce_logits = Op(
+_bce_logits = SteppedOp(
     "binary_cross_entropy_with_logits", _with_logits, (_with_logits_rule, _with_logits_target, None, None, None)
 )
 
@@ -331,7 +332,7 @@ def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> 
     return as_dtype(total, joint_dtype(input, target))
 
 
-_kl = Op("kl_div", _kl_div)
+_kl = SteppedOp("kl_div", _kl_div)
 
 
 def kl_div(

@@ -15,6 +15,7 @@ from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import NUMBERS_FOR, POINTWISE, as_dtype, power, promoted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.tensors.creation import ones_like
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
@@ -153,7 +154,7 @@ def is_complex(input: Tensor) -> bool:
 @public
 def isreal(input: Tensor) -> Tensor:
     """Whether elements have no imaginary part."""
-    return input.imag == 0 if input.dtype.is_complex else input.new_ones(input.shape, dtype=dtypes.bool_)
+    return input.imag == 0 if input.dtype.is_complex else ones_like(input, dtype=dtypes.bool_)
 
 
 # -- bits -------------------------------------------------------------------------------------------------------------

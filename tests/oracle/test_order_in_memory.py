@@ -59,6 +59,15 @@ FUNCTIONS: dict[str, Any] = {
     "contiguous": lambda t, x: x.contiguous(),
     "ravel": lambda t, x: x.ravel(),
     "softmax": lambda t, x: t.softmax(x, -1),
+    "isreal": lambda t, x: x.isreal(),
+    "normalize": lambda t, x: t.nn.functional.normalize(x, dim=0),
+    "mse_loss": lambda t, x: t.nn.functional.mse_loss(x, x + 1, reduction="none"),
+    "l1_loss": lambda t, x: t.nn.functional.l1_loss(x, x + 1, reduction="none"),
+    "smooth_l1_loss": lambda t, x: t.nn.functional.smooth_l1_loss(x, x + 1, reduction="none"),
+    "huber_loss": lambda t, x: t.nn.functional.huber_loss(x, x + 1, reduction="none"),
+    "logits": lambda t, x: t.nn.functional.binary_cross_entropy_with_logits(x, x, reduction="none"),
+    "kl_div": lambda t, x: t.nn.functional.kl_div(x, x, reduction="none"),
+    "poisson_nll_loss": lambda t, x: t.nn.functional.poisson_nll_loss(x, x, reduction="none"),
     "expanded": lambda t, x: t.permute_copy(x, tuple(range(x.ndim))),
 }
 
