@@ -108,10 +108,12 @@ permute = declare(
 def _expand_type(x: TensorType, shape: Shape) -> TensorType:
     if len(shape) < len(x.shape):
         raise ValueError(f"expand: the number of sizes ({len(shape)}) is less than the tensor's ({len(x.shape)})")
-    for old, new in zip(reversed(x.shape), reversed(shape), strict=False):
+    for back, (old, new) in enumerate(zip(reversed(x.shape), reversed(shape), strict=False), 1):
         if old != 1 and not sizes.equal(old, new):
+            target, own = list(map(sizes.hint, shape)), list(map(sizes.hint, x.shape))
             raise ValueError(
-                f"The expanded size of the tensor ({sizes.hint(new)}) must match the existing size ({sizes.hint(old)})"
+                f"The expanded size of the tensor ({target[-back]}) must match the existing size ({own[-back]}) at "
+                f"non-singleton dimension {len(shape) - back}.  Target sizes: {target}.  Tensor sizes: {own}"
             )
     return TensorType(x.dtype, shape)
 

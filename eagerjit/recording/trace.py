@@ -246,7 +246,7 @@ class Tracer(Inputs, Examples):
         try:
             type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
         except ValueError as error:
-            raise RuntimeError(str(error)) from None
+            raise self.misfit(error, inputs, attributes) from None
         if not self.evaluated:
             self._refuse_evaluated(primitive, type_, [n.type for n in inputs], attributes)
         shape = tuple(map(self._settled, type_.shape))

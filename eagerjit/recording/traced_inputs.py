@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import itertools
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,12 @@ class Inputs(Places, Numbers):
         if leaf not in self.writable:
             self.writable.add(leaf)
             self.bindings.append(WriteGuard(leaf))
+
+    def misfit(self, error: ValueError, inputs: Iterable[Node], attributes: Mapping[str, Any]) -> RuntimeError:
+        """The plain call's error of operands that do not fit: it tells sizes, to which this ties the recording."""
+        for size in itertools.chain(*(node.type.shape for node in inputs), attributes.get("shape", ())):
+            sizes.pinned(size)
+        return RuntimeError(str(error))
 
     def load(self, leaf: int, op: Op, *operands: int) -> None:
         """How a leaf beyond the arguments is found when the compiled function is called."""
