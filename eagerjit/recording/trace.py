@@ -303,12 +303,12 @@ class Tracer(Inputs, Examples):
                     raise TraceBreak("a value that has a gradient is overwritten through .data", user_line())
             self.write(view.base, view.write(self, self.value(view.base), node), noticed)
         else:
-            self._writes[id(tensor)] = self._writes.get(id(tensor), 0) + 1
-            if noticed:
-                self._count_write(tensor)
             if type(tensor._data) is not Node:
                 check_writable(tensor._data)
                 self.written[id(tensor)] = tensor
+            self._writes[id(tensor)] = self._writes.get(id(tensor), 0) + 1
+            if noticed:
+                self._count_write(tensor)
         if type(tensor._data) is Node and known is tensor._data:
             tensor._data = node
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))

@@ -41,3 +41,18 @@ def sizes_that_fit_are_not_told(jit):
 
     for size in (4, 5, 6, 4):
         yield f(torch.ones(size, 3), torch.ones(size, 3))
+
+
+@case
+def sizes_after_a_write_that_is_refused(jit):
+
+    @jit
+    def f(x):
+        try:
+            x.add_(1)
+        except RuntimeError:
+            pass
+        return torch.ones_like(x, dtype=torch.uint8)
+
+    for sizes in ((3, 4), (2, 5), (4, 6)):
+        yield f(torch.ones(1, sizes[1]).expand(sizes))
