@@ -102,6 +102,7 @@ class _Walk:
     leaves      the leaves among these tensors, in the order of what reached them last
     captured    the gradients of wanted tensors that the walk has passed
     shared      the ids of gradients that something else holds too: they do not become a `.grad`
+    noted       these gradients in a recording, which is the same each time: no later one may get such an id
     untouched   the nodes that no gradient has reached
     joins       compiled gradients that are called together with that of the next node
     joined      such a one, with what has reached it, while the next node is visited
@@ -118,6 +119,7 @@ class _Walk:
         self.leaves: dict[int, Tensor] = {}
         self.captured: dict[Key, Tensor] = {}
         self.shared = set(map(id, grads))
+        self.noted: list[Any] = []
         self.untouched: set[GradNode] = set()
         self.joins: Any = {}
         self.joined: tuple[GradNode, tuple[Any, ...]] | None = None
@@ -177,7 +179,7 @@ class _Walk:
 
     def _through_several(self, node: GradNode, edges: list[Any], incoming: Any, needs: tuple[bool, ...]) -> None:
         """Through a node that stands for several operations: it adds to what has reached its inputs before."""
-        self.shared.update(map(id, incoming))  # what comes in may be what goes out
+        self._share(incoming)  # what comes in may be what goes out
         if self.trail is not None:
             found = node.op.uses(node, incoming, needs, self.create_graph)
             for tensor, uses in zip(edges, found, strict=True):
@@ -205,13 +207,18 @@ class _Walk:
         results = node.op.backward(node, incoming, needs, self.create_graph)
         if self.create_graph and (formal := getattr(node.op, "formal", None)) is not None:
             results = formal.noted(node, results)
-            self.shared.update(map(id, results))  # they may be what came in
+            self._share(results)  # they may be what came in
         if node.hooks is not None:
             results = node_hooks.after(node, results, incoming)
-            self.shared.update(map(id, results))  # hooks may have kept them
+            self._share(results)  # hooks may have kept them
         self._pass_on(edges, results, incoming)
         if placed is not None and edges[0] is not None and self.buffers[key_of(edges[0])] is results[0]:
             placed.begin(key_of(edges[0]), node, results[0])
+
+    def _share(self, grads: Sequence[Any]) -> None:
+        self.shared.update(map(id, grads))
+        if self.tracer is not None:
+            self.noted += grads
 
     def _pass_on(self, edges: list[Any], results: Any, incoming: Any) -> None:
         buffers, trail = self.buffers, self.trail
@@ -224,7 +231,7 @@ class _Walk:
                         self.deposit(t, g)
                 continue
             if grad is incoming[0] or (len(incoming) > 1 and any(map(partial(operator.is_, grad), incoming))):
-                self.shared.add(id(grad))
+                self._share((grad,))
             made_by = target._node
             if made_by is None or made_by in buffers or trail is not None or type(made_by.output) is tuple:
                 self.deposit(target, grad)
