@@ -41,8 +41,10 @@ def over(
     probe = Emitter(group, 0, inline, failures)
     emit(probe)
     merged = merge_loops(probe, None)
-    emitter = Emitter(group, merged.inner if group.dims else 1, inline, failures)
-    emit(emitter)
+    emitter = probe
+    if merged.inner or not group.dims:
+        emitter = Emitter(group, merged.inner or 1, inline, failures)
+        emit(emitter)
     writer = Writer(emitter, merged)
     count = sizes.product(group.dims)
     work = sizes.mul(count, cost_of(group))
