@@ -19,13 +19,29 @@ class Layout:
 
 def layout(node: Node) -> Layout:
     """The layout of a node: a view lies in the memory of what it views, everything else is contiguous in its own."""
-    if node.op.family != "view":
-        strides = node.attributes.get("strides") if node.op.family == "argument" else None
-        return Layout(node, contiguous_strides(node.type.shape) if strides is None else strides, 0)
-    base = layout(node.inputs[0])
-    found = node.op.layout(node.inputs[0].type.shape, base.strides, base.offset, **node.attributes)
+    assumptions = sizes.active.assumptions
+    known = {} if assumptions is None or assumptions.settled is None else assumptions.settled
+    views: list[Node] = []
+    while node not in known and node.op.family == "view":
+        views.append(node)
+        node = node.inputs[0]
+    found = known.get(node)
     if found is None:
-        return Layout(node, contiguous_strides(node.type.shape), 0)
+        found = known[node] = _own(node)
+    for view in reversed(views):
+        found = known[view] = _of_view(view, found)
+    return found
+
+
+def _own(node: Node) -> Layout:
+    strides = node.attributes.get("strides") if node.op.family == "argument" else None
+    return Layout(node, contiguous_strides(node.type.shape) if strides is None else strides, 0)
+
+
+def _of_view(view: Node, base: Layout) -> Layout:
+    found = view.op.layout(view.inputs[0].type.shape, base.strides, base.offset, **view.attributes)
+    if found is None:
+        return Layout(view, contiguous_strides(view.type.shape), 0)
     strides, offset = found
     return Layout(base.root, strides, offset)
 

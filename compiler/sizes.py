@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from typing import Any
 
 from eagerjit.compiler.polynomials import (
     OPERATIONS,
@@ -129,12 +130,14 @@ class Assumptions:
     hints   every symbol's number in this call
     guards  what was asked, and the answers
     facts   symbols that guards say are something known before them
+    settled what has been computed from nodes and the facts, once the recording has ended
     """
 
     hints: dict[str, int] = field(default_factory=dict)
     guards: dict[Guard, None] = field(default_factory=dict)
     where: object = None
     facts: dict[str, Expr] = field(default_factory=dict)
+    settled: dict[Any, Any] | None = None
 
     def decide(self, relation: str, a: Expr, b: Expr) -> bool:
         """Answer from this call's sizes, and remember that the answer was used."""
@@ -155,6 +158,8 @@ class Assumptions:
         if name[0] in "dn" or all(s[0] not in "dn" for s in symbols(value)):  # a count is known when the call runs
             self.facts = {k: substitute(v, {name: value}) for k, v in self.facts.items()}
             self.facts[name] = value
+            if self.settled is not None:
+                self.settled.clear()
             if not any(found == pair for g in self.guards for pair in (solved(g.a, g.b), solved(g.b, g.a))):
                 # What is compiled has to follow from the guards alone.
                 self.guards[Guard("==", symbol(name), value, True, source)] = None
@@ -170,7 +175,7 @@ active = _Active()
 @contextmanager
 def after_recording(hints: Mapping[str, int]) -> Iterator[None]:
     """Compile what was recorded: its facts have been put in place, and new answers would come too late to be guards."""
-    before, active.assumptions = active.assumptions, Assumptions(dict(hints))
+    before, active.assumptions = active.assumptions, Assumptions(dict(hints), settled={})
     try:
         yield
     finally:
