@@ -14,10 +14,12 @@ import ctypes
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from eagerjit.runtime import busy, images
+from eagerjit.runtime.interrupts import surely
 from eagerjit.runtime.once import innermost, lock, once
 from eagerjit.runtime.processor import Processor, processor
 
@@ -163,6 +165,65 @@ def compile_aside(llvm_text: str, passes: str) -> bytes:
         machine = _quick_machine() if passes == "quick" else _target_machine()
         with _optimized(llvm_text, passes) as module:
             return bytes(machine.emit_object(module))
+
+
+def compile_texts(llvm_texts: Iterable[str], passes: str = "light") -> list[bytes]:
+    """Object code of each LLVM text. One that is ready does not wait for the next: threads emit them side by side."""
+    busy.begin()
+    try:
+        with lock, contextlib.ExitStack() as made:
+            modules = (made.enter_context(_optimized(text, passes)) for text in llvm_texts)
+            emissions = [made.enter_context(_emission(module)) for module in modules]
+            return [result() for result in emissions]
+    finally:
+        busy.end()
+
+
+@contextlib.contextmanager
+def _emission(module: Any) -> Iterator[Callable[[], bytes]]:
+    """Emits a module's object code in a thread of its own; yields what waits for the code."""
+    library, message, buffers = _unlocked(), ctypes.c_char_p(), list[int | None]()
+
+    def work() -> None:
+        buffers.append(library.LLVMPY_TargetMachineEmitToMemory(machine, module, 1, ctypes.byref(message)))
+
+    def result() -> bytes:
+        wait()
+        if not buffers[0]:
+            raise RuntimeError((message.value or b"LLVM emits no code").decode())
+        return ctypes.string_at(library.LLVMPY_GetBufferStart(buffers[0]), library.LLVMPY_GetBufferSize(buffers[0]))
+
+    with _new_target_machine() as machine:
+        wait = _begun(work)
+        try:
+            yield result
+        finally:
+            surely(wait)
+            for buffer in filter(None, buffers):
+                library.LLVMPY_DisposeMemoryBuffer(ctypes.c_void_p(buffer))
+
+
+def _begun(work: Callable[[], None]) -> Callable[[], None]:
+    """Do something in a thread of its own; the function waits for it."""
+    thread = threading.Thread(target=work, name="eagerjit-llvm")
+    try:
+        thread.start()
+    except RuntimeError:  # a process that exits, or may have no more, starts none
+        work()
+        return lambda: None
+    return thread.join
+
+
+@once
+def _unlocked() -> Any:
+    """LLVM's functions without the lock by which llvmlite calls one at a time: modules of different contexts share
+    nothing."""
+    library = ctypes.CDLL(None, handle=_binding().ffi.lib._handle)
+    library.LLVMPY_TargetMachineEmitToMemory.restype = ctypes.c_void_p
+    for name in ("Start", "Size"):
+        function = getattr(library, f"LLVMPY_GetBuffer{name}")
+        function.argtypes, function.restype = (ctypes.c_void_p,), ctypes.c_size_t
+    return library
 
 
 def assembly(llvm_text: str, passes: str = "light") -> str:

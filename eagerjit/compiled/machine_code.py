@@ -3,8 +3,9 @@
 An operation and a compiled function that calls it alone, two versions of a function that differ in what they guard, a
 call that is recorded once more, a function before and after one of its lines was edited: their graphs differ where most
 of their kernels do not. Kernels are the same if they print the same but for their names, so in machine code their names
-are digests. What a program lacks is compiled as one object; of the objects that are known it takes those of which it
-needs half or more. In memory an object lies once, however many programs run it.
+are digests. What a program lacks is compiled as one object, or as several side by side if it is long; of the objects
+that are known it takes those of which it needs half or more. In memory an object lies once, however many programs run
+it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from eagerjit.runtime import cache, cpu
+from eagerjit.runtime import cache, cpu, threads
 from eagerjit.runtime.once import lock, once
 from eagerjit.runtime.records import replace
 
@@ -26,6 +27,9 @@ MOST = 16 << 20
 
 MANY = 4
 """Kernels from which on it is worth to look for an earlier program's on the disk."""
+
+SHARE = 4096
+"""Characters of kernels from which on it is worth to compile them beside others, in a thread of their own."""
 
 
 class Object(NamedTuple):
@@ -54,7 +58,8 @@ def machine_code(kernels: Sequence[Kernel], earlier: Callable[[], Code | None] =
     """Machine code of kernels; `earlier` finds that of a program which may have had some of them."""
     emit_module, body_text = _emission()
     width = cpu.vector_width_bits()
-    names = [symbol(width, body_text(kernel)) for kernel in kernels]
+    texts = [body_text(kernel) for kernel in kernels]
+    names = [symbol(width, text) for text in texts]
     wanted = dict(zip(names, kernels, strict=True))
     objects, missing = _found(wanted)
     if len(missing) >= MANY:
@@ -63,10 +68,13 @@ def machine_code(kernels: Sequence[Kernel], earlier: Callable[[], Code | None] =
             _keep(known.objects)
             objects, missing = _found(wanted)
     if missing:
-        text = emit_module([replace(wanted[name], name=name) for name in missing], width)
-        (code,) = cpu.linked(cpu.compile_text(text))
-        objects.append(Object(code, tuple(missing)))
-        _keep(objects[-1:])
+        lengths = dict(zip(names, map(len, texts), strict=True))
+        shares = _shares({name: lengths[name] for name in missing}, threads.get_num_threads())
+        modules = (emit_module([replace(wanted[name], name=name) for name in share], width) for share in shares)
+        codes = cpu.compile_texts(modules) if len(shares) > 1 else map(cpu.compile_text, modules)
+        made = [Object(cpu.linked(code)[0], tuple(share)) for code, share in zip(codes, shares, strict=True)]
+        objects += made
+        _keep(made)
     places = {name: (i, j) for i, one in enumerate(objects) for j, name in enumerate(one.symbols)}
     return Code(tuple(objects), tuple(places[name] for name in names))
 
@@ -83,6 +91,18 @@ def _emission() -> Any:
 def symbol(width: int, body: str) -> str:
     """What machine code for vectors of so many bits calls a kernel with this body."""
     return f"kernel.{cache.content_key(str(width), body)[:32]}"
+
+
+def _shares(lengths: dict[str, int], most: int) -> list[list[str]]:
+    """Kernels by the lengths of their texts in parts that take equally long to compile, `most` or fewer."""
+    count = max(1, min(most, sum(lengths.values()) // SHARE))
+    shares: list[list[str]] = [[] for _ in range(count)]
+    totals = [0] * count
+    for name in sorted(lengths, key=lengths.__getitem__, reverse=True):
+        lightest = totals.index(min(totals))
+        shares[lightest].append(name)
+        totals[lightest] += lengths[name]
+    return [share for share in shares if share]
 
 
 def _found(wanted: Collection[str]) -> tuple[list[Object], list[str]]:

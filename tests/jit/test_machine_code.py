@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,30 @@ def test_programs_with_the_same_kernels_share_machine_code(texts: list[str]) -> 
     torch.jit(lambda x: x.cosh() * 3.5 - 1)(X)
     assert len(texts) == 2
     assert results[0].tolist() == results[1].tolist() == (X.cosh() * 3.5).tolist()
+
+
+def test_long_kernels_are_compiled_side_by_side(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once: list[int] = []
+    compile_texts = cpu.compile_texts
+
+    def noting(modules: Iterable[str]) -> list[bytes]:
+        codes = compile_texts(modules)
+        at_once.append(len(codes))
+        return codes
+
+    def sums(x: torch.Tensor) -> list[torch.Tensor]:
+        """Kernels of many statements."""
+        return [sum(((x + n * k).sin() * (k + 0.5) for k in range(40)), x).sum(0) for n in range(3)]
+
+    monkeypatch.setattr(cpu, "compile_texts", noting)
+    monkeypatch.setattr(machine_code.threads, "get_num_threads", lambda: 2)
+    assert torch.jit(sums)(X) == sums(X)
+    assert at_once == [2]
+    machine_code.forget()
+    monkeypatch.setattr(machine_code.threads, "get_num_threads", lambda: 1)
+    before = len(texts)
+    assert torch.jit(sums)(X) == sums(X)
+    assert at_once == [2] and len(texts) == before + 1
 
 
 def test_programs_with_the_same_kernels_run_one_object(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +117,47 @@ def test_multiplication_and_addition_are_never_fused() -> None:
     a = 1 + 2.0**-30
     assert f(a, a, -1.0 - 2.0**-29) == a * a + (-1.0 - 2.0**-29) == 0.0  # fused: 2**-60
     assert "fma" not in cpu.assembly(text)
+
+
+def _adding(number: int) -> str:
+    return ADD_ONE.replace("add_one", f"add_{number}").replace("%x, 1", f"%x, {number}")
+
+
+def test_texts_that_are_compiled_side_by_side_give_the_code_of_each_alone() -> None:
+    texts = [_adding(number) for number in range(5)]
+    assert cpu.compile_texts(texts) == [cpu.compile_text(text) for text in texts]
+
+
+def test_a_text_is_written_while_those_before_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    class Noting(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            begun.set()
+
+    def texts() -> Iterator[str]:
+        yield _adding(1)
+        assert begun.is_set()
+        yield _adding(2)
+
+    monkeypatch.setattr(threading, "Thread", Noting)
+    assert len(cpu.compile_texts(texts())) == 2
+
+
+def test_texts_are_compiled_where_there_are_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    texts = [_adding(number) for number in range(2)]
+    assert cpu.compile_texts(texts) == [cpu.compile_text(text) for text in texts]
+
+
+def test_a_malformed_text_among_others_is_an_error_that_waits_for_those() -> None:
+    with pytest.raises(RuntimeError, match="expected"):
+        cpu.compile_texts([_adding(1), "define nonsense"])
+    assert all(thread.name != "eagerjit-llvm" for thread in threading.enumerate())
 
 
 def test_malformed_text_and_unknown_names_are_errors() -> None:
