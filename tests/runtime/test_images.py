@@ -11,9 +11,9 @@ from pathlib import Path
 from struct import unpack_from
 
 import pytest
+from arm_objects import object_for_arm
 
 from eagerjit.runtime import cpu, images
-from arm_objects import object_for_arm
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(not images.SUPPORTED, reason="objects of this machine are linked by LLVM")
