@@ -80,6 +80,19 @@ def _views(value: Node) -> Iterator[Node]:
             yield node
 
 
+def rows_apart(reduction: Node) -> int:
+    """How many values with gaps between their rows a reduction reads that goes on from row to row."""
+    operand = reduction.inputs[0]
+    length = sizes.product(tuple([operand.type.shape[d] for d in reduction.attributes["axes"]]))
+    return sum(_has_gaps(view) and view.type.shape[-1] != length for view in _views(operand))
+
+
+def _has_gaps(value: Node) -> bool:
+    """Whether elements of a row are neighbours, and the last and first ones of two rows are not."""
+    steps = [(d, s) for d, s in zip(value.type.shape, layout(value).strides, strict=True) if d != 1]
+    return len(steps) > 1 and steps[-1][1] == 1 and steps[-2][1] != steps[-1][0]
+
+
 def _reshapes(node: Node) -> bool:
     """Whether this is a view of all that an elementwise operation makes, in its order: one kernel computes both."""
     root = layout(node).root

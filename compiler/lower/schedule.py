@@ -29,6 +29,7 @@ from eagerjit.compiler.lower.groups import (
     refined,
 )
 from eagerjit.compiler.lower.kinds import has_middle, reduction_kind
+from eagerjit.compiler.lower.memory_order import rows_apart
 from eagerjit.compiler.lower.ordering import ordered
 from eagerjit.compiler.lower.phases import Phases
 from eagerjit.compiler.ops.host import same_call
@@ -37,6 +38,11 @@ from eagerjit.compiler.shapes import Shape
 MAX_NODES = 400
 MAX_COST = 600
 """Beyond these a kernel gains nothing from growing, and compiling it takes more than its share of time."""
+
+
+MOST_ROWS_APART = 4
+"""Beyond these it takes longer to read values element by element than to write what is computed of them, and read that.
+"""
 
 
 class Scheduler:
@@ -253,6 +259,8 @@ class Scheduler:
             return "a total reduction has a kernel of its own"
         if group.rows is not None and group.rows != rows:
             return f"its rows are {rows}, the kernel's are {group.rows}"
+        if kind != "columns" and rows_apart(node) > MOST_ROWS_APART:
+            return "it would read elements of many values one by one, whose rows lie apart"
         dims = refined(group, shape)
         if dims is None:
             return f"the shape {list(shape)} does not nest in the loops {list(group.dims)}"

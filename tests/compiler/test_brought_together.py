@@ -94,6 +94,22 @@ def test_what_is_reshaped_has_the_bits_of_a_copy(shape, reduce) -> None:
     assert "rem i " not in first.ir
 
 
+@pytest.mark.parametrize("reduce", [lambda v: v.sum(), lambda v: v.flatten(1).mean(-1)])
+@pytest.mark.parametrize(("count", "kernels"), [(3, 1), (7, 2)])
+def test_what_is_computed_of_many_slices_is_written_first(reduce, count, kernels) -> None:
+    def blurred(x: torch.Tensor) -> torch.Tensor:
+        terms = [x[:, :, i : i + 200] * (i + 1.0) for i in range(count)]
+        return reduce(sum(terms[1:], terms[0]))
+
+    x = torch.randn(6, 50, 230)
+    compiled = torch.jit(blurred)
+    assert compiled(x).equal(blurred(x))
+    report = str(compiled.explain(x))
+    launches = [line for line in report.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
+    assert len([line for line in launches if "finish" not in line]) == kernels
+    assert ("whose rows lie apart" in report) == (kernels == 2)
+
+
 def rows() -> Kernel:
     """out[r - first] = 100 * (r // s1) + 10 * (r // s0 % s1) + r % s0."""
     body = (
