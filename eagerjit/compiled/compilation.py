@@ -28,6 +28,7 @@ from eagerjit.compiler.signature import (
     Trace,
 )
 from eagerjit.compiler.unify import equal_products, replacements, unified
+from eagerjit.recording.results import times_written
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.once import once
@@ -229,7 +230,7 @@ def describe(
         dict(tracer.assumptions.hints),
         writes=writes,
         lines=[_line(tracer, node) for _, node in writes],
-        times=tracer.times_written(),
+        times=times_written(tracer),
         questions=[replace(q) for q in tracer.questions],
         checks=debug.CHECKS,
         device=tracer.device,

@@ -271,7 +271,7 @@ class Journal(Ages, Reads):
         self._saved.add(slot)
         self._alive.append(container)
         self._decide(container)
-        before = copy_of(container)
+        before = self.beginning.contents_of(container)
         self.beginning.containers.append((container, before))
         self._undo.append((container, lambda: restore_contents(container, before)))
 

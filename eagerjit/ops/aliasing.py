@@ -16,7 +16,7 @@ from eagerjit.compiler.shapes import inverse, reshape_strides, simplified
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
-from eagerjit.tensors.tensor import Tensor, View, new_tensor, share_storage
+from eagerjit.tensors.tensor import WRITTEN_SEVERAL_TIMES, Tensor, View, new_tensor, share_storage
 
 Exprs = tuple[sizes.Expr, ...]
 
@@ -191,10 +191,7 @@ def _expand_overwrite(tracer: Any, base: Node, value: Node, shape: tuple[Any, ..
     in_front = (1,) * (len(after) - len(before))
     if all(old != 1 or new == 1 for old, new in zip((*in_front, *before), after, strict=True)):
         return _reshape_node(tracer, value, tuple(map(wrap, before)))
-    raise RuntimeError(
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-        "Please clone() the tensor before performing the operation."
-    )
+    raise RuntimeError(WRITTEN_SEVERAL_TIMES)
 
 
 def _slice_node(tracer: Any, node: Node, dim: int, start: Any, stop: Any, step: int) -> Node:

@@ -28,7 +28,7 @@ from eagerjit.tensors.fitting import filled_fits
 from eagerjit.tensors.mistakes import explained
 from eagerjit.tensors.placement import beside, copied_array
 from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
-from eagerjit.tensors.tensor import Tensor, check_writable, new_tensor, share_storage
+from eagerjit.tensors.tensor import WRITTEN_SEVERAL_TIMES, Tensor, check_writable, new_tensor, share_storage
 from eagerjit.watching.observation import TraceBreak, user_line
 
 _WRITTEN = """\
@@ -110,13 +110,24 @@ class InplaceOp(Op):
         try:
             if state.tracer is not None:
                 mark_overwritten(target)
-                self.body(*arguments)
+                self._recorded(arguments)
             elif _is_plain(target):
                 self._direct(*arguments)
             else:
                 self._noted(*arguments)
         finally:
             mode.set_grad_mode(before)
+
+    def _recorded(self, arguments: tuple[Any, ...]) -> None:
+        """Record the write; of several errors the one that a call meets first."""
+        try:
+            self.body(*arguments)
+        except RuntimeError as error:
+            if _shows_elements_several_times(arguments[0]):
+                raise RuntimeError(WRITTEN_SEVERAL_TIMES) from None
+            if str(error) == WRITTEN_SEVERAL_TIMES:
+                raise TraceBreak("it writes a part of what shows elements several times", user_line()) from None
+            raise
 
     @cached_property
     def _direct(self) -> OpCall:
@@ -151,6 +162,12 @@ def _is_plain(view: Tensor) -> bool:
             return False
         view = view._view.base
     return not view._requires_grad
+
+
+def _shows_elements_several_times(tensor: Tensor) -> bool:
+    """Whether there are several elements along a dimension that are one in memory, as `check_writable` asks."""
+    sizes = tensor.shape
+    return 0 not in sizes and any(n > 1 and tensor.stride(d) == 0 for d, n in enumerate(sizes))
 
 
 def _plain(argument: Any, target: Tensor) -> Any:

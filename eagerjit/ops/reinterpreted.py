@@ -80,7 +80,7 @@ def view_dtype(input: Tensor, dtype: DType) -> Tensor:
     if dtype is input.dtype:
         return views.detach(input)
     old, new = input.dtype.itemsize, dtype.itemsize
-    if old != new and (input.ndim == 0 or (input.shape[-1] > 1 and input.stride()[-1] != 1)):
+    if old != new and (input.ndim == 0 or (input.shape[-1] > 1 and input.stride(-1) != 1)):
         raise RuntimeError(
             f"self.stride(-1) must be 1 to view {input.dtype} as {dtype} (different element sizes), and the tensor "
             "must have at least one dimension"

@@ -20,13 +20,8 @@ from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import WRITTEN_SEVERAL_TIMES, Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
-
-_SHARED = (
-    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-    "Please clone() the tensor before performing the operation."
-)
 
 
 def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> np.ndarray:
@@ -157,7 +152,7 @@ def _unfold_copy(input: Tensor, dim: int, size: Any, step: int) -> Tensor:
 
 def _unfold_replaced(input: Tensor, value: Tensor, dim: int, size: Any, step: int) -> Tensor:
     if step < size:
-        raise RuntimeError(_SHARED)
+        raise RuntimeError(WRITTEN_SEVERAL_TIMES)
     if input.ndim == 0:
         return value.reshape(()) if size else input
     rows = value.movedim(dim, 0).movedim(-1, 1)
@@ -292,7 +287,7 @@ def _strided_replaced(input: Tensor, value: Tensor, geometry: Geometry, own: Geo
     turned, order = _in_memory_order(input, own, total)
     size, stride, _ = geometry
     if not has_each_element_once(np.lib.stride_tricks.as_strided(np.empty(1, np.int8), size, stride)):
-        raise RuntimeError(_SHARED)
+        raise RuntimeError(WRITTEN_SEVERAL_TIMES)
     written = turned.reshape(-1).put_rows(_places(*geometry, input.device), value)
     return written.reshape(turned.shape).permute(inverse(order))
 

@@ -43,6 +43,14 @@ class Beginning:
         if isinstance(container, CONTAINERS):
             self.containers.append((container, copy_of(container)))
 
+    def contents_of(self, container: Any) -> Any:
+        """A copy of a container, with what those of its items held that have been changed since."""
+        held = copy_of(container)
+        for holder, key, kind, value in reversed(self.slots):
+            if holder is container and kind == "item":
+                put(held, key, kind, value)
+        return held
+
     def forget(self, is_no_matter: Callable[[Any], bool]) -> None:
         """Leave out objects that the call made, or that it is given."""
         self.slots = [slot for slot in self.slots if not is_no_matter(slot[0])]

@@ -16,9 +16,16 @@ from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.ops import elementwise, views
 from eagerjit.compiler.shapes import inverse
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 Exprs = tuple[sizes.Expr, ...]
 Order = tuple[int, ...]
+
+
+def refuse_single(sizes: tuple[Any, ...]) -> None:
+    """End a recording that asks for a stride along a dimension of one element: any will do, and none is kept."""
+    if any(type(n) is int and n == 1 for n in sizes):
+        raise TraceBreak("the stride along a dimension of one element was asked for", user_line())
 
 
 def laid_out(tracer: Any, tensor: Tensor) -> Node:

@@ -260,7 +260,7 @@ class Recording:
         numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
         results, new_grads, own, notes = self._results(tracer, unique)
         kept, forward = call_results.retained(results), len(tracer.nodes)
-        related, flags = call_results.relations(tracer, results), tracer.changed_flags()
+        related, flags = call_results.relations(tracer, results), call_results.changed_flags(tracer)
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = plain_call(structure, arguments)

@@ -269,11 +269,22 @@ def retained(results: Sequence[Any]) -> list[int]:
     return out
 
 
+def times_written(tracer: Tracer) -> list[int]:
+    """Per tensor of `final_writes` by how much its version counter moves; once for those that share one."""
+    counted: set[int] = set()
+    out = []
+    for tensor in tracer.written.values():
+        storage = storage_of(tensor)
+        out.append(0 if id(storage) in counted else tracer.times_noticed(tensor))
+        counted.add(id(storage))
+    return out
+
+
 def new_gradients(tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
     """Gradients that the call leaves in tensors from outside, added to its results: (leaf, result or -1 for None)."""
     out = []
     for tensor, grad in tracer.gradients.values():
-        if grad is tensor._grad:
+        if grad is tensor._grad and id(tensor) not in tracer.assigned:
             continue
         if grad is None:
             out.append((tracer.leaf_of[id(tensor)], -1))
@@ -284,6 +295,11 @@ def new_gradients(tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
             found = len(results) - 1
         out.append((tracer.leaf_of[id(tensor)], found))
     return out
+
+
+def changed_flags(tracer: Tracer) -> list[tuple[int, Tensor, bool]]:
+    """(leaf, tensor, whether it requires a gradient now) for those from outside where that has changed."""
+    return [(tracer.leaf_of[id(t)], t, not flag) for t, flag in tracer.flags.values() if t._requires_grad != flag]
 
 
 def own_gradients(results: list[Any]) -> list[tuple[int, int]]:

@@ -48,6 +48,7 @@ class Tracer(Inputs, Examples):
         self.draws: Any = 1  # examples that draw random numbers of their own where the code draws once
         self.source: str | None = None
         self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
+        self.assigned: set[int] = set()  # tensors whose gradients the function sets, whichever there are
         self.written: dict[int, Tensor] = {}
         self.owners: list[Any] = []
         self.observation: Any = None
@@ -110,6 +111,8 @@ class Tracer(Inputs, Examples):
             return self.tensor_leaf(tensor, leaf, symbolic=False)
         self._related[id(tensor)] = tensor
         self.leaf_of[id(tensor)] = leaf
+        if self.needs_grad:
+            self.guard_slot(tensor, "_requires_grad", False)
         self.owners.append(Memory(tensor))
         node = tensor._view.read(self, self.value(tensor._view.base))
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
@@ -349,12 +352,10 @@ class Tracer(Inputs, Examples):
     def set_requires_grad(self, tensor: Tensor, flag: bool) -> None:
         """Let an outside leaf require a gradient, or not, from here on; the compiled call does it too."""
         self.value(tensor)
+        if not flag:
+            self.guard_slot(tensor, "_node", None)
         self.flags.setdefault(id(tensor), (tensor, tensor._requires_grad))
         tensor._requires_grad = flag
-
-    def changed_flags(self) -> list[tuple[int, Tensor, bool]]:
-        """(leaf, tensor, whether it requires a gradient now) for those where that has changed."""
-        return [(self.leaf_of[id(t)], t, not flag) for t, flag in self.flags.values() if t._requires_grad != flag]
 
     def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         """Give a tensor another grad; the compiled call does it when it ends."""
@@ -363,22 +364,13 @@ class Tracer(Inputs, Examples):
             return
         self.value(tensor)
         self.gradients[id(tensor)] = (tensor, grad)
+        self.assigned.add(id(tensor))
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def final_writes(self) -> list[tuple[int, Node]]:
         """(leaf, value) for every outside tensor that was written; each value has memory of its own."""
         return [(self.leaf_of[id(tensor)], self.value(tensor)) for tensor in self.written.values()]
-
-    def times_written(self) -> list[int]:
-        """Per tensor of `final_writes` by how much its version counter moves; once for those that share one."""
-        counted: set[int] = set()
-        out = []
-        for tensor in self.written.values():
-            storage = storage_of(tensor)
-            out.append(0 if id(storage) in counted else self.times_noticed(tensor))
-            counted.add(id(storage))
-        return out
 
     def outside(self) -> list[tuple[Tensor, int]]:
         """Every tensor from outside that was read, with its leaf."""

@@ -149,6 +149,12 @@ class Inputs(Places, Numbers):
             self.writable.add(leaf)
             self.bindings.append(WriteGuard(leaf))
 
+    def guard_slot(self, tensor: Tensor, name: str, value: Any) -> None:
+        """Require that a slot of an outside tensor holds this very object."""
+        leaf = self.new_leaf()
+        self.load(leaf, Op.LOAD_ATTRIBUTE, self.leaf_of[id(tensor)], self.object(name))
+        self.guard_object(leaf, Op.IS, value)
+
     def misfit(self, error: ValueError, inputs: Iterable[Node], attributes: Mapping[str, Any]) -> RuntimeError:
         """The plain call's error of operands that do not fit: it tells sizes, to which this ties the recording."""
         for size in itertools.chain(*(node.type.shape for node in inputs), attributes.get("shape", ())):

@@ -16,7 +16,7 @@ from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.ops.strided import memory_of
 from eagerjit.recording.arrays import TracedArray
-from eagerjit.recording.memory_order import laid_out
+from eagerjit.recording.memory_order import laid_out, refuse_single
 from eagerjit.recording.numbers import TracedFloat, wrap
 from eagerjit.runtime import dtypes, making, mode
 from eagerjit.runtime.dtypes import DType
@@ -214,6 +214,7 @@ def _is_contiguous_node(node: Node) -> bool:
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Steps in elements, per dimension."""
     if state.tracer is not None:
+        refuse_single(input.shape if dim is None else (input.shape[views.dimension(dim, input.ndim)],))
         steps = tuple(map(wrap, layout.layout(laid_out(state.tracer, input)).strides))
     elif input._data.size:
         steps = tuple(s // input._data.itemsize for s in input._data.strides)

@@ -244,11 +244,15 @@ def _leaf_hooks(tensor: Tensor, kind: str) -> dict[int, Any]:
     return tensor._hooks.setdefault(kind, {})
 
 
+_HOOKED = "a hook is given to a tensor from outside"
+
+
 @method
 def register_hook(self: Tensor, hook: Any) -> Handle:
     """Calls hook(gradient) whenever the gradient of this tensor is computed; a tensor it returns takes its place."""
     if not self._requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    self._refuse_in_trace(_HOOKED)
     if self._node is None:
         return add_hook(_leaf_hooks(self, "grad"), hook)
     return add_hook(_node_hooks(self), hook)
@@ -259,6 +263,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Handle:
     """Calls hook(tensor) after this leaf's `.grad` was updated."""
     if self._node is not None or not self._requires_grad:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    self._refuse_in_trace(_HOOKED)
     return add_hook(_leaf_hooks(self, "post"), hook)
 
 
@@ -269,6 +274,7 @@ def retain_grad(self: Tensor) -> None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if self._node is None or (self._hooks or {}).get("retained"):
         return
+    self._refuse_in_trace("a tensor from outside is told to keep its gradient")
     reference = weakref.ref(self)
 
     def keep(gradient: Tensor) -> None:

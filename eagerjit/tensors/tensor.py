@@ -155,6 +155,7 @@ class Tensor(TensorOperators, metaclass=TensorClass):
         if self._node is not None:
             if requires_grad:
                 return self
+            self._refuse_in_trace("requires_grad of a tensor from outside that has a history was set")
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         if requires_grad and not self.dtype.is_differentiable:
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
@@ -360,12 +361,16 @@ new_tensor = TensorCall(new_tensor)
 
 def check_writable(array: np.ndarray) -> None:
     """Refuse to write memory that is read-only, or in which several elements are one."""
-    shared = any(d > 1 and s == 0 for d, s in zip(array.shape, array.strides, strict=True)) and array.size > 0
-    if shared or not array.flags.writeable:
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location, "
-            "or the memory is read-only. Please clone() the tensor before performing the operation."
-        )
+    if any(d > 1 and s == 0 for d, s in zip(array.shape, array.strides, strict=True)) and array.size > 0:
+        raise RuntimeError(WRITTEN_SEVERAL_TIMES)
+    if not array.flags.writeable:
+        raise RuntimeError("unsupported operation: the written-to memory is read-only. Please clone() the tensor.")
+
+
+WRITTEN_SEVERAL_TIMES = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
 
 
 def version_of(tensor: Tensor) -> int:

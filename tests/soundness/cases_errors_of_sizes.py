@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, case
 
 OPERATIONS = (
     lambda x, y: x + y,
@@ -56,3 +56,34 @@ def sizes_after_a_write_that_is_refused(jit):
 
     for sizes in ((3, 4), (2, 5), (4, 6)):
         yield f(torch.ones(1, sizes[1]).expand(sizes))
+
+
+@case
+def an_expanded_tensor_is_refused_before_sizes_and_dtypes(jit):
+    writes = lambda x, y: x.mT.add_(y), lambda x, y: x.bitwise_not_(), lambda x, y: x[1:].copy_(y)
+    for write in writes:
+
+        @jit
+        def f(x, y, write=write):
+            try:
+                write(x, y)
+            except RuntimeError as error:
+                return str(error)
+
+        for sizes in ((3, 4), (2, 5)):
+            yield f(torch.ones(1, sizes[1]).expand(sizes), torch.ones(7, 7))
+            yield f(torch.ones(1, sizes[1])[:, None].expand(1, *sizes), torch.ones(7, 7))
+
+
+@case(outcome=FELL_BACK)
+def a_row_of_an_expanded_tensor_is_written(jit):
+    for write in (lambda x: x[0].add_(1), lambda x: x[1:1].add_(1), lambda x: x[0, :3].unfold(0, 2, 1).zero_()):
+
+        @jit
+        def f(x, write=write):
+            try:
+                write(x)
+            except RuntimeError as error:
+                return str(error)
+
+        yield f(torch.ones(1, 4).expand(3, 4))

@@ -395,3 +395,29 @@ def one_of_two_results_that_a_transposed_global_is_in(jit):
         x = torch.full((2, 2), scale).requires_grad_()
         f(x)[0].backward()
         yield x.grad
+
+
+@case
+def gradients_are_cleared_that_were_not_there_at_first(jit):
+    leaf, other = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+
+    @jit
+    def f(x):
+        leaf.grad = None
+        return leaf * x
+
+    @jit
+    def g(x):
+        leaf.grad = other
+        return leaf * x
+
+    for x in (torch.ones(3), torch.ones(3)):
+        f(x).sum().backward()
+        yield leaf.grad
+        f(x)
+        yield leaf.grad
+    leaf.grad = other
+    for _ in range(3):
+        g(torch.ones(3))
+        yield leaf.grad is other
+        leaf.grad = None

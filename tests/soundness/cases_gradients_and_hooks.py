@@ -351,3 +351,37 @@ def hooks_of_parameters_run_in_order(jit):
         f(torch.ones(n, 2)).backward()
         yield list(seen)
         seen.clear()
+
+
+@case(outcome=FELL_BACK)
+def hooks_are_given_to_an_argument(jit):
+    ways = (
+        lambda x: x.register_hook(lambda g: g * 2) and None,
+        lambda x: x.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(3)) and None,
+    )
+    for way in ways:
+
+        @jit
+        def f(x, way=way):
+            y = x * x
+            way(x)
+            return y
+
+        for _ in range(3):
+            x = torch.ones(3, requires_grad=True)
+            f(x).sum().backward()
+            yield x.grad
+
+
+@case(outcome=FELL_BACK)
+def an_argument_with_a_history_keeps_its_gradient(jit):
+
+    @jit
+    def f(x):
+        x.retain_grad()
+        return x * x
+
+    for _ in range(3):
+        x = torch.ones(3, requires_grad=True) * 2
+        f(x).sum().backward()
+        yield x.grad

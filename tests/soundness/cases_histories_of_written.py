@@ -70,3 +70,47 @@ def detached_views_are_written(jit):
     f = jit(lambda x: x.detach().mul_(2))
     for x in (torch.ones(4, 3)[::2], made_without_gradients(leaf()), leaf().detach()[::2]):
         yield f(x)
+
+
+@case(outcome=FELL_BACK)
+def requires_grad_of_a_leaf_and_then_of_a_result_is_cleared(jit):
+
+    @jit
+    def f(x):
+        try:
+            x.requires_grad_(False)
+        except RuntimeError as error:
+            return str(error)
+        return (x * 2).detach()
+
+    for x in (leaf(), leaf(), leaf() * 1, torch.ones(4, 3), leaf()):
+        yield f(x), x.requires_grad
+
+
+@case(outcome=FELL_BACK)
+def requires_grad_of_a_result_and_then_of_a_leaf_is_cleared(jit):
+
+    @jit
+    def f(x):
+        try:
+            x.requires_grad = False
+        except RuntimeError:
+            return 1
+
+    for x in (leaf() * 1, leaf()):
+        yield f(x), x.requires_grad
+
+
+@case
+def a_view_that_requires_a_gradient_from_the_first_call_on(jit):
+    rows = torch.ones(12).reshape(4, 3)
+
+    @jit
+    def f(x):
+        y = rows * 2
+        rows.requires_grad_()
+        (x * y).sum().backward()
+
+    for _ in range(3):
+        f(leaf())
+        yield rows.grad

@@ -749,3 +749,18 @@ def one_dictionary_under_two_keys(jit):
     table["b"] = {"n": 10.0, "seen": [0.0]}
     yield f(ones(2)), table
     yield f(ones(2)), table
+
+
+@case
+def a_number_is_replaced_and_then_another_key_is_removed(jit):
+    table = {"n": 1.0, "v": 3}
+
+    @jit
+    def f(x):
+        if x.shape[0] == 3:
+            table["n"] += 1.5
+        table.pop("v", None)
+        return x * table["n"]
+
+    for size in (3, 4, 3, 4, 3):
+        yield f(ones(size)), table

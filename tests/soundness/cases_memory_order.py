@@ -124,3 +124,19 @@ def views_overwritten_before_a_gradient_reads_them(jit):
             except RuntimeError as error:
                 yield "modified by an inplace operation" in str(error), result
             yield x.grad
+
+
+@case(outcome=FELL_BACK)
+def strides_along_dimensions_of_one_element(jit):
+    ways = lambda x: x.diagonal().stride(), lambda x: x.T.stride(), lambda x: (x * 2).stride(-1)
+    for way in (*ways, lambda x: x.expand(3, -1).stride()):
+        f = jit(way)
+        for x in (torch.ones(3, 1), torch.ones(1, 6)[:, 1::2].T, torch.ones(3, 2)[:, :1]):
+            yield f(x)
+
+
+@case
+def strides_along_longer_dimensions(jit):
+    f = jit(lambda x: (x.stride(0), (x * 2).T.stride(-1)))
+    for x in (torch.ones(3, 1), torch.ones(4, 1), torch.ones(3, 2)[:, :1]):
+        yield f(x)
