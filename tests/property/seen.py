@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
+
+PLACE = re.compile(r" \((?:\w+|[^()]*\.py:\d+)\)(?=: the dimension has size)")
+"""Where an index was out of range: plain calls name the operation, compiled ones the line."""
 
 
 class Showing:
@@ -25,7 +29,7 @@ class Showing:
         if isinstance(value, (list, tuple)):
             return ["list" if type(value) is list else "tuple", *map(self, value)]
         if isinstance(value, BaseException):
-            return ["error", type(value).__name__, str(value)]
+            return ["error", type(value).__name__, PLACE.sub("", str(value))]
         if hasattr(value, "__dict__") and not callable(value):
             return [type(value).__name__, *((k, self(v)) for k, v in sorted(vars(value).items()))]
         return repr(value)

@@ -6,6 +6,7 @@ is called with other sizes, layouts and numbers. A statement is kept if it runs 
 calls go all the way; one that raises is kept now and then, in a `try`.
 
     python -m tests.property.statements compiled --seed 0 --seconds 60
+    python -m tests.property.statements compiled --seed 0 --seconds 60 --transforms
     python -m tests.property.statements torch --seed 0 --seconds 60
 """
 
@@ -66,6 +67,23 @@ def parts(x):
 def changed(x, by=1):
     x.add_(by)
     return x
+def changed_loss(p, q):
+    state.n += 1
+    state.log.append(p.shape)
+    return (p * q).sum()
+def step(state, x, kind="sgd", momentum=0.5):
+    if kind not in state.d:
+        make_one = torch.optim.Adam if kind == "adam" else lambda p, lr: torch.optim.SGD(p, lr, momentum=float(momentum))
+        state.d[kind] = make_one(state.net.parameters(), 0.1)
+    state.d[kind].zero_grad()
+    loss = (state.net(x) ** 2).sum()
+    loss.backward()
+    state.d[kind].step()
+    state.d[kind].param_groups[0]["lr"] *= 0.9
+    return loss.detach()
+def norm(state, x):
+    if "norm" not in state.d: state.d["norm"] = torch.nn.BatchNorm1d(x.shape[-1])
+    return state.d["norm"](x)
 G = 2
 state = types.SimpleNamespace(n=2, k=0.5, t=make(3, 3, 4), leaf=make(4, 4).requires_grad_(), l=[make(1, 4), 3], d={"t": make(2, 4), "n": 1}, log=[], net=Net())
 """
@@ -125,11 +143,22 @@ QUESTIONS = (
     "@.sum() > #|@.any()|# > 1|@.shape[0] == 3|@.shape == @.shape|@.requires_grad|k > 1|@.is_contiguous()|@.dtype == torch.float32|@ is @|state.n % 2|@.max().item() > #|torch.equal(@, @)|@.dim() > 1|@.grad is None|'v' in state.d|state.net.training|len(state.l) > 2|torch.is_grad_enabled()|@.stride(0) == 1|@.numel() > @.numel()|isinstance(#, int)|@.is_floating_point()|not @.sum()|@.isnan().any()"
 ).split("|")
 RANDOM = re.compile("rand|dropout|normal_|uniform_|random_|bernoulli|empty|resize")
+EAGER = re.compile(r"\.is_leaf|grad_fn|data_ptr|repr\([a-z]\d?\)|\.data = |set_\(|out=|_version|expand\(2|\.view\(torch")
+WRITTEN = re.compile(r"^ *(\w+)(?:\[[^\]]*\])?(?:\.T|\.real|\.imag|\.view\(-1\))*(?:\.\w+_\(|\[[^\]]*\] [-+*]*=| [-+*]+=)")
 DTYPES = "float32 float32 float32 float32 float64 bfloat16 int64 int32 bool complex64 uint8 float16".split()
 LAYOUTS = (
     "make({k}, {a}, {b}{d})|make({k}, {a}, {b}{d})|make({k}, {b}, {a}{d}).t()|make({k}, {a} * 2, {b}{d})[::2]|make({k}, {a}, {b} * 2{d})[:, 1::2]|make({k}, 1, {b}{d}).expand({a}, {b})|make({k}, {b}{d}).expand({a}, {b})|make({k}, {a}{d})[:, None].expand({a}, {b})|make({k}, {b}{d})|"
     "make({k}, {a}, {a}{d})|make({k}, 2, {a}, {b}{d})|make({k}, {b}, 2, {a}{d}).permute(1, 2, 0)|make({k}{d})|make({k}, 0, {b}{d})|make({k}, {a}, {b} + 1{d})[:, 1:]|make({k}, {b} + 3{d})[3:]|make({k}, {a}, 1{d})|make({k}, {a} * {b}{d}).as_strided(({a}, {b}), (1, {a}))"
 ).split("|")
+TRANSFORMS = (
+    "torch.vmap(lambda p: @.sum() * p)(@)|torch.vmap(lambda p, q: p @ q, in_dims=(0, None))(@, @)|torch.vmap(lambda p: torch.vmap(lambda q: q * 2 + p.sum())(@))(@)|torch.vmap(lambda p: p.sort()[0], out_dims=1)(@)|torch.vmap(torch.func.grad(lambda p, q: (p * q).sin().sum()), (0, None))(@, @)|"
+    "torch.func.grad(lambda p: (p * @).sum())(@)|torch.func.grad_and_value(lambda p: (p.exp() * @).mean())(@)[#]|torch.func.grad(lambda p, q: (p * q).sum(), argnums=(0, 1))(@, @)[1]|torch.func.grad(lambda p: torch.func.grad(lambda q: (q ** 3).sum())(p).sum())(@)|torch.func.grad(changed_loss)(@, @)|"
+    "torch.func.jvp(lambda p: p.sin() * @, (@,), (@,))[1]|torch.func.jvp(torch.func.grad(lambda p: (p ** 3).sum()), (@,), (torch.ones_like(@),))[1]|torch.func.vjp(lambda p: p * p, @)[1](@)[0]|torch.func.vjp(lambda p, q: (p * q, p + q), @, @)[0][1]|torch.func.jacrev(lambda p: p.sum(-1) ** 2)(@)|torch.func.jacfwd(lambda p: p * p)(@)|torch.func.hessian(lambda p: (p ** 3).sum())(@)|torch.func.linearize(lambda p: p.cos(), @)[1](@)|"
+    "torch.func.functional_call(state.net, {'weight': @}, (@,))|torch.func.functional_call(state.net, {'weight': state.net.weight * #, 'mean': @.detach()}, (@,))|torch.func.grad(lambda w: torch.func.functional_call(state.net, {'weight': w}, (@,)).sum())(state.net.weight)|torch.vmap(lambda w: torch.func.functional_call(state.net, {'weight': w}, (@,)))(torch.stack([state.net.weight, state.net.weight * 2]))|"
+    "torch.utils.checkpoint.checkpoint(lambda p, q: (p * q).sin() * p, @, @, use_reentrant=False)|torch.utils.checkpoint.checkpoint(state.net, @, use_reentrant=False)|torch.utils.checkpoint.checkpoint(lambda p: Square.apply(p, #), @, use_reentrant=False)|Square.apply(Square.apply(@, #), 2)|Square.apply(@, #) * @|torch.vmap(lambda p: p * state.net(@).sum())(@)|"
+    "step(state, @)|step(state, @, 'adam')|step(state, @, 'sgd', #)|state.net(state.net(@))|[state.net(@) for _ in range(3)][-1]|norm(state, @)|torch.autograd.functional.jacobian(lambda p: p * @, @)|torch.autograd.functional.hvp(lambda p: (p ** 3).sum(), @)[1]|torch.autograd.grad(torch.autograd.grad((@ ** 3).sum(), @, create_graph=True)[0].sum(), @)[0]|torch.autograd.grad(state.net(@).sum(), state.net.weight)[0]"
+).split("|")
+BASES = ("make(5, {a}, {b})", "make(5, {a}, {b})", "make(5, {a}, {b}).requires_grad_()", "make(5, {a}, {b}).requires_grad_() * 1", "make(5, {b}, {a}).t()")
 SHARED = "base base.t() base[0] base[:,0] base[1:] base[::2] base[:,::2] base.view(-1) base.T[1:] base[:,None] base[0].expand(3,-1) base.detach() base.diagonal() base[-1:] base[0,0] base[...]".split()
 
 
@@ -142,9 +171,13 @@ class Program:
     calls: list[list[str]]
 
     @property
+    def function(self) -> list[str]:
+        lines = (f"    {line}" for group in self.body for line in group)
+        return ["def plain(x, y, z, k):", "    global G", *lines, f"    return [{', '.join(self.returned)}]"]
+
+    @property
     def source(self) -> str:
-        lines = ["def plain(x, y, z, k):", "    global G", *(f"    {line}" for group in self.body for line in group),
-                 f"    return [{', '.join(self.returned)}]", "def script(jit, show):", "    global base", "    f = jit(plain)", "    torch.manual_seed(7)"]  # fmt: skip
+        lines = [*self.function, "def script(jit, show):", "    global base", "    f = jit(plain)", "    torch.manual_seed(7)"]
         for call in self.calls:
             lines += [f"    {line}" for line in call]
         return PRELUDE + "\n".join(lines) + "\n"
@@ -158,36 +191,53 @@ class Program:
 class Generator:
     """Draws one program."""
 
-    def __init__(self, seed: int, length: int = 8, calls: int = 5):
+    def __init__(self, seed: int, length: int = 8, calls: int = 10, transforms: bool = False):
         self.random = random.Random(seed)
+        self.transforms = 0.25 if transforms else 0.02
         self.length = length
         self.names: list[str] = []
         self.scope: dict[str, Any] = {"torch": eagerjit, "__name__": "drawn", "told": str}
         exec(PRELUDE, self.scope)
         choose = self.random.choice
         layouts, sizes, k = [self.layout() for _ in "xyz"], (3, 4), choose((1, 2))
+        self.base = choose(BASES)
         while not self.runs(first := self.call(layouts, sizes, k)):
             layouts = [self.layout() for _ in "xyz"]
-        called = [first]
-        while len(called) < calls:
-            chance = self.random.random()
-            if chance < 0.3:
-                sizes = choose(((3, 4), (4, 4), (2, 5), (3, 1), (1, 4), (5, 3), (4, 6), (2, 2)))
-            elif chance < 0.38:
-                layouts = [choose((old, self.layout())) for old in layouts]
-            elif chance < 0.5:
-                k = choose((0, 1, 2, 3, 0.5, True))
-            called.append(self.call(layouts, sizes, k))
         self.names = ["x", "y", "z"]
         body = [self.statement(2) for _ in range(self.random.randint(3, length))]
         returned = [choose((f"{n}", f"{n}", f"{n}", f"({n}, {{'a': {choose(self.names)}}})", f"{n}[0]", f"{n}.T", "k", f"{n}.shape"))
                     for n in self.random.choices(self.names[-4:] + self.names, k=self.random.randint(1, 4))]  # fmt: skip
+        called = self.others(first, layouts, sizes, k, Program(body, returned, []).function, calls)
         self.program = Program(body, returned, [self.calling(c) for c in called])
+
+    def others(self, first: list[str], layouts: list[str], sizes: tuple[int, int], k: Any, function: list[str], calls: int) -> list[list[str]]:
+        """The first call and others, of which most do not raise either."""
+        choose = self.random.choice
+        called = [first]
+        self.runs(function)
+        for _ in range(3 * calls):
+            drawn, chance = (layouts, sizes, k, self.base), self.random.random()
+            if chance < 0.25:
+                sizes = choose(((3, 4), (4, 4), (2, 5), (4, 5), (5, 3), (4, 6), (2, 2), choose(((3, 1), (1, 4)))))
+            elif chance < 0.28:
+                layouts = [choose((old, self.layout())) for old in layouts]
+            elif chance < 0.31:
+                self.base = choose(BASES)
+            elif chance < 0.36:
+                k = choose((0, 1, 2, 3, 0.5, True))
+            made = self.call(layouts, sizes, k)
+            if self.runs([*made, "plain(x, y, z, k)"]) or self.random.random() < 0.1:
+                called.append(made)
+            else:
+                layouts, sizes, k, self.base = drawn
+            if len(called) == calls:
+                break
+        return called
 
     def layout(self) -> str:
         """An input as a pattern: a tensor of its own, with a history or none, or a view of the call's base."""
         choose = self.random.choice
-        if self.random.random() < 0.3:
+        if self.random.random() < 0.15:
             return choose(SHARED)
         dtype = choose(DTYPES)
         text = choose(LAYOUTS).replace("{d}", "" if dtype == "float32" else f", dtype=torch.{dtype}")
@@ -198,12 +248,11 @@ class Generator:
     def call(self, layouts: list[str], sizes: tuple[int, int], k: Any) -> list[str]:
         a, b = sizes
         made = [f"{n} = {layout.format(k=i, a=a, b=b)}" for i, (n, layout) in enumerate(zip("xyz", layouts, strict=True))]
-        based = self.random.choice(("make(5, {a}, {b})", "make(5, {a}, {b})", "make(5, {a}, {b}).requires_grad_()", "make(5, {a}, {b}).requires_grad_() * 1", "make(5, {b}, {a}).t()"))
-        return [f"base = {based.format(a=a, b=b)}; k = {k}", *made]
+        return [f"base = {self.base.format(a=a, b=b)}; k = {k}", *made]
 
     def calling(self, made: list[str]) -> list[str]:
         """Lines of the script that make a call, show what came of it, write to that, and show it again."""
-        after = self.random.choice(([], [], ["r[0].add_(1)"], ["r[-1].mul_(2)"], ["base.add_(1)"], ["sum(t.real.sum() for t in r if t.requires_grad).backward()"], ["(r[0] * r[-1]).sum().backward()"],
+        after = self.random.choice(([], [], [], [], [], [], ["r[0].add_(1)"], ["r[-1].mul_(2)"], ["base.add_(1)"], ["sum(t.real.sum() for t in r if t.requires_grad).backward()"], ["(r[0] * r[-1]).sum().backward()"],
                                     ["x.detach().mul_(2)"], ["state.t = make(6, 4)"], ["state.n += 1"], ["state.net.eval()"], ["state.k = 2.0"], ["state.l[0] = x"], ["torch.manual_seed(3)"]))  # fmt: skip
         show = "yield show([r, x, y, z, base, state, G])"
         lines = ["r = x = y = z = None", "try:", *(f"    {line}" for line in made), "    r = f(x, y, z, k)", "except Exception as e: yield show(e)", show]
@@ -236,6 +285,9 @@ class Generator:
         for _ in range(30):
             names = list(self.names)
             lines = self.drawn(depth)
+            if self.runs_eagerly(lines) and self.random.random() < 0.8:
+                self.names = names
+                continue
             if self.runs(lines):
                 self.names = [n for n in self.names if n in names or hasattr(self.scope.get(n), "untyped_storage")]
                 if not any(getattr(self.scope.get(n), "numel", int)() > 500 for n in self.names):
@@ -245,24 +297,32 @@ class Generator:
                 return ["try:", *(f"    {line}" for line in lines), "except Exception as e:", "    state.log.append(type(e).__name__)"]
         return ["pass"]
 
+    def runs_eagerly(self, lines: list[str]) -> bool:
+        """Whether a call would not be compiled: most lines that ask for addresses and histories, or write these."""
+        for line in lines:
+            written = WRITTEN.search(line)
+            if EAGER.search(line) or (written and getattr(self.scope.get(written[1]), "requires_grad", False)):
+                return True
+        return False
+
     def drawn(self, depth: int) -> list[str]:
         choose, chance = self.random.choice, self.random.random()
         if depth and chance > 0.86:
             return self.block(depth)
-        if chance < 0.48:
+        if chance < 0.58:
             unary = choose(UNARY).replace("[", ":[").split(":")
             called = [p for p in unary[1:] if p and not p.startswith("[")]
             own = f"@.{unary[0]}({''.join(called)})" + "".join(p for p in unary[1:] if p.startswith("["))
-            text = choose(VIEWS) if chance < 0.18 else own if chance < 0.28 else choose(EXPRESSIONS)
+            text = choose(TRANSFORMS) if self.random.random() < self.transforms else choose(VIEWS) if chance < 0.18 else own if chance < 0.28 else choose(EXPRESSIONS)
             made = self.filled(text)
             self.names.append(f"v{len(self.names)}")
             return [f"{self.names[-1]} = {made}"]
-        return [self.filled(choose(UNUSUAL) if chance < 0.49 else choose(WRITES) if chance < 0.7 else choose(EFFECTS))]
+        return [self.filled(choose(UNUSUAL) if chance < 0.59 else choose(WRITES) if chance < 0.76 else choose(EFFECTS))]
 
     def block(self, depth: int) -> list[str]:
         choose = self.random.choice
         known = list(self.names)
-        inner = [f"    {line}" for _ in range(self.random.randint(1, 2)) for line in self.drawn(depth - 1)]
+        inner = [f"    {line}" for _ in range(self.random.randint(1, 4)) for line in self.drawn(depth - 1)]
         names, self.names = self.names, known
         question = self.filled(choose(QUESTIONS))
         head = choose(("with torch.no_grad():", "with torch.no_grad():", "with torch.enable_grad():", f"if {question}:", f"if {question}:", "for i in range(2):", f"for p in {self.name()}.unbind():",
@@ -342,19 +402,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--length", type=int, default=8)
+    parser.add_argument("--transforms", action="store_true", help="draw more transforms, Modules and optimizers")
     options = parser.parse_args()
     os.environ["EAGERJIT_CACHE"] = "0"
     cpu._target_machine = hasty_machine
-    ends, seed, differing, infos = time.time() + options.seconds, options.seed, 0, list[Any]()
+    ends, seed, differing, calls, infos = time.time() + options.seconds, options.seed, 0, 0, list[Any]()
     while time.time() < ends:
-        program = Generator(seed, options.length).program
+        program = Generator(seed, options.length, transforms=options.transforms).program
+        calls += len(program.calls)
         found = difference(program, options.mode, infos)
         if found is not None:
             differing += 1
             small = reduced(program, options.mode)
             print(f"seed {seed}: {difference(small, options.mode)}\n{small.source[len(PRELUDE) :]}", flush=True)
         seed += 1
-    print(f"{seed - options.seed} programs, {differing} differ, {sum(i.hits for i in infos)} calls compiled, {sum(i.eager_calls for i in infos)} plain")
+    print(f"{seed - options.seed} programs, {differing} differ; {calls} calls, {sum(i.compiles for i in infos)} compiled, {sum(i.eager_calls for i in infos)} run eagerly")
     return bool(differing)
 
 
