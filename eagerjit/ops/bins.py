@@ -178,6 +178,9 @@ def isin(
     test_elements = named_once("isin", test_elements=test_elements, test_element=test_element)
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin() received an invalid combination of arguments: one of them must be a Tensor")
+    for x in (elements, test_elements):
+        if isinstance(x, Tensor) and (x.dtype is dtypes.bool_ or x.dtype.is_complex):
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {x.dtype}")
     if not isinstance(elements, Tensor):
         elements = new_tensor(np.asarray(elements))
     if not isinstance(test_elements, Tensor):

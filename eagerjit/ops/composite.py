@@ -12,6 +12,7 @@ from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
 from eagerjit.recording.memory_order import copied, laid_out, result_order
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.fitting import whole_or_traced
@@ -233,9 +234,11 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @converting
 def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal. Raises RuntimeError for tensors of other than two dimensions."""
+    """The sum of a matrix's diagonal. Raises RuntimeError for bools and for other than two dimensions."""
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     return input.diagonal().sum()
 
 

@@ -14,13 +14,14 @@ from eagerjit.ops.pointwise import as_dtype, promoted, tensor_beside, wide
 from eagerjit.ops.wording import OF_FLOATS, OF_REAL_NUMBERS, also
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
+from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
 ELEMENTARY: dict[str, Op] = {}
 """Ops by public name."""
 
 
-_FLOATS_ONLY = ("hardshrink", "softshrink")
+_FLOATS_ONLY = ("frac", "hardshrink", "hypot", "logaddexp", "logaddexp2", "softshrink")
 
 _FAR = 1e9
 """Where 1 is lost beside a square, and what is left of inverse hyperbolic functions is log(2 * input)."""
@@ -33,8 +34,8 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     count = len(taken.required)
 
     def body(*arguments: Any) -> Tensor:
-        if name in _FLOATS_ONLY and not arguments[0].dtype.is_floating_point:
-            raise NotImplementedError(f'"{name}_cpu" not implemented for {arguments[0].dtype}')
+        if name in _FLOATS_ONLY and not (dtype := result_type(*arguments[:count])).is_floating_point:
+            raise NotImplementedError(f'"{name}_cpu" not implemented for {dtype}')
         operands = promoted(name, "float", arguments[:count])
         half = operands[0].dtype in (dtypes.float16, dtypes.bfloat16)
         wide = [as_dtype(x, dtypes.float32) if half else x for x in operands]

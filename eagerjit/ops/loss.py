@@ -72,20 +72,24 @@ def joint_dtype(*tensors: Tensor | None) -> DType:
 
 
 def _difference_loss(
-    name: str, measure: Any, of_weights: bool = True, promotes: bool = True, of_flags: bool = True
+    name: str, measure: Any, of_weights: bool = True, promotes: bool = True, of_any: bool = False
 ) -> Op:
     """The reduced measure of the differences; `parameter` is what the measure takes besides.
 
     `of_weights`: the mean of weighted differences is that over the weights, not over the elements. `promotes`: the
-    result has the dtype of both tensors together, not that of the input. `of_flags`: bools beside floats are numbers.
+    result has the dtype of both tensors together, not that of the input. `of_any`: of
+    integers and complex numbers too; bools beside floats are no numbers then.
     """
 
     def body(
         input: Tensor, target: Tensor, reduction: str, parameter: float = 0.0, weight: Tensor | None = None
     ) -> Tensor:
-        dtype = result_type(input, target) if promotes else input.dtype
+        joint = result_type(input, target)
+        if not (of_any or joint.is_floating_point):
+            raise NotImplementedError(f'"{name}" not implemented for {joint}')
+        dtype = joint if promotes else input.dtype
         x, t, w = widened(input, target, weight)
-        if of_flags:
+        if not of_any:
             x, t = _number(x, t), _number(t, x)
         loss = measure(x - t, parameter)
         dtype = loss.dtype if dtype.is_complex else dtype
@@ -107,8 +111,6 @@ def _number(flag: Tensor, beside: Tensor) -> Tensor:
 
 def _smooth(d: Tensor, beta: float) -> Tensor:
     size = d.abs()
-    if not beta:
-        return size
     far = size >= beta
     return (size - 0.5 * beta).where(far, 0.5 * _near(d, far).square() / beta)
 
@@ -124,7 +126,7 @@ def _near(d: Tensor, far: Tensor) -> Tensor:
 
 
 _mse = _difference_loss("mse_loss", lambda d, parameter: d * d)
-_l1 = _difference_loss("l1_loss", lambda d, parameter: d.abs(), of_flags=False)
+_l1 = _difference_loss("l1_loss", lambda d, parameter: d.abs(), of_any=True)
 _smooth_l1 = _difference_loss("smooth_l1_loss", _smooth)
 _huber_loss = _difference_loss("huber_loss", _huber, of_weights=False, promotes=False)
 
@@ -195,7 +197,7 @@ def smooth_l1_loss(
     """
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    return _measured(_smooth_l1, input, target, size_average, reduce, reduction, float(beta))
+    return _measured(_smooth_l1 if beta else _l1, input, target, size_average, reduce, reduction, float(beta))
 
 
 @planned

@@ -271,3 +271,30 @@ SMALL: list[Call] = [
 @pytest.mark.parametrize("call", SMALL)
 def test_unusual_arguments(call: Call) -> None:
     compare(call, draw((5,), "float64", -2, 2, 1), grad=call is SMALL[0], tolerance=1e-7)
+
+
+OF_FEW_DTYPES: dict[str, Call] = {
+    "frac": lambda t, x: t.frac(x),
+    "hypot": lambda t, x: t.hypot(x, x),
+    "hypot of two dtypes": lambda t, x: t.hypot(x, x.float()),
+    "logaddexp": lambda t, x: t.logaddexp(x, x),
+    "logaddexp2": lambda t, x: t.logaddexp2(x, x),
+    "trace": lambda t, x: t.trace(x),
+    "isin": lambda t, x: t.isin(x, x),
+    "smooth_l1_loss": lambda t, x: t.nn.functional.smooth_l1_loss(x, x, reduction="none"),
+    "huber_loss": lambda t, x: t.nn.functional.huber_loss(x, x),
+    "mse_loss": lambda t, x: t.nn.functional.mse_loss(x, x, reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", OF_FEW_DTYPES)
+def test_dtypes_that_are_refused(name: str) -> None:
+    for dtype in ("bool", "uint8", "int64", "bfloat16", "float64", "complex64"):
+        found = []
+        for library in (ej, torch):
+            x = library.ones(2, 2).to(getattr(library, dtype))
+            try:
+                found.append(str(OF_FEW_DTYPES[name](library, x).dtype).rpartition(".")[2])
+            except Exception as error:
+                found.append(type(error).__name__)
+        assert found[0] == found[1], dtype

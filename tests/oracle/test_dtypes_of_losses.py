@@ -15,6 +15,8 @@ LOSSES = {
     "logits": lambda t, f, a, b: f.binary_cross_entropy_with_logits(a, b),
     "soft margin": lambda t, f, a, b: f.soft_margin_loss(a, b),
     "mse": lambda t, f, a, b: f.mse_loss(a, b),
+    "smooth": lambda t, f, a, b: f.smooth_l1_loss(a, b),
+    "smooth without squares": lambda t, f, a, b: f.smooth_l1_loss(a, b, beta=0.0),
 }
 NORMS = {
     "layer": lambda t, f, a, b: f.layer_norm(a, (4,)),
