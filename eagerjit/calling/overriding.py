@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from eagerjit.calling.kinds import are_operands
 from eagerjit.calling.twofold import made_public, plain_of
 from eagerjit.devices import Device
 from eagerjit.namespace import late
@@ -33,19 +34,33 @@ from eagerjit.watching.observation import refuse_subclass
 OPERATORS = {
     "__radd__": "add", "__add__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
     "__rmul__": "mul", "__mul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_",
-    "__pow__": "pow", "__ipow__": "pow_", "__mod__": "remainder", "__imod__": "remainder_", "__matmul__": "matmul",
+    "__rtruediv__": "__rdiv__", "__ifloordiv__": "floor_divide_", "__rand__": "bitwise_and", "__ror__": "bitwise_or",
+    "__rxor__": "bitwise_xor", "__pow__": "pow", "__ipow__": "pow_", "__mod__": "remainder", "__imod__": "remainder_",
+    "__matmul__": "matmul",
     "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__neg__": "neg",
     "__abs__": "abs", "__pos__": "positive",
 }  # fmt: skip
 """Methods by the operators that are reported as these."""
 
+OF_OPERANDS = frozenset((
+    *(f"__{how}{name}__" for how in ("", "i") for name in "add sub mul truediv mod and or xor lshift rshift".split()),
+    *"__radd__ __rmul__ __rand__ __ror__ __rxor__ __matmul__ __ifloordiv__ __ne__ __lt__ __le__ __gt__ __ge__".split(),
+))  # fmt: skip
+"""Operators that classes are asked for where all operands are tensors, numbers or asked themselves, as in PyTorch."""
+
+OF_ANYTHING = frozenset(
+    "__rsub__ __rtruediv__ __floordiv__ __rfloordiv__ __pow__ __rpow__ __ipow__ __rmod__ __rmatmul__ __rlshift__ "
+    "__rrshift__ __eq__".split()
+)
+"""Operators that classes are asked for whatever the operands are: those that PyTorch has written in Python."""
+
 _NOWHERE = b"\xf8"
 """What a table of lines says of one instruction that belongs to no line."""
 
 SPECIAL = (
-    *OPERATORS, "__rsub__", "__rtruediv__", "__floordiv__", "__rfloordiv__", "__ifloordiv__", "__rpow__", "__rmod__",
-    "__rmatmul__", "__eq__", "__invert__", "__and__", "__rand__", "__iand__", "__or__", "__ror__", "__ior__",
-    "__xor__", "__rxor__", "__ixor__", "__lshift__", "__rlshift__", "__ilshift__", "__rshift__", "__rrshift__",
+    *OPERATORS, "__rsub__", "__rdiv__", "__floordiv__", "__rfloordiv__", "__rpow__", "__rmod__", "__rmatmul__",
+    "__eq__", "__invert__", "__and__", "__iand__", "__or__", "__ior__", "__xor__", "__ixor__",
+    "__lshift__", "__rlshift__", "__ilshift__", "__rshift__", "__rrshift__",
     "__irshift__", "__getitem__", "__setitem__", "__len__", "__repr__", "__format__", "__bool__", "__float__",
     "__int__", "__complex__", "__index__", "__contains__", "__reversed__", "__array__", "__deepcopy__",
     "__reduce_ex__", "_version", "_base",
@@ -118,11 +133,11 @@ def begin() -> None:
             _alter(value.fget, value.__get__, of_self=True)
             _alter(value.fset, value.__set__)
         elif module == "Tensor" and name in OPERATORS:
-            _alter(value, getattr(Tensor, OPERATORS[name]), operator=True)
+            _alter(value, getattr(Tensor, OPERATORS[name]), operator=name)
         else:
             if name in SPECIAL or (module == "Tensor" and not hasattr(Tensor, value.__name__)):
                 value.__name__ = value.__qualname__ = name
-            _alter(value, value, of_data=name in OF_DATA, operator=name in SPECIAL)
+            _alter(value, value, of_data=name in OF_DATA, operator=name)
     _alter(layer, layer)
     _alter_code(cast(FunctionType, Op.slow), None, asking=_asks_operand, question=_question_of_op)
     ParameterClass.__instancecheck__ = _is_parameter  # type: ignore[method-assign]
@@ -154,7 +169,7 @@ _questions: dict[Any, Callable[..., Any]] = {}
 """What asks, by the function that was altered, or by what an op had Python run."""
 
 
-def _alter(thing: Any, public: Any, of_data: bool = False, operator: bool = False, of_self: bool = False) -> None:
+def _alter(thing: Any, public: Any, of_data: bool = False, operator: str = "", of_self: bool = False) -> None:
     """Let what Python runs of a function ask first."""
     asking = _questions.values()
     if isinstance(thing, OpCall) and thing.slow not in asking:
@@ -162,11 +177,12 @@ def _alter(thing: Any, public: Any, of_data: bool = False, operator: bool = Fals
     elif isinstance(thing, Remembered) and thing.function not in asking:
         _questions[thing.function] = thing.function = _question(public, thing.function)
     elif type(thing) is FunctionType and thing not in _questions:
-        _alter_code(thing, public, of_data, _asks_itself if of_self else _asks)
+        _alter_code(thing, public, of_data, _asks_itself if of_self else _asks, operator=operator)
 
 
 def _alter_code(
-    function: FunctionType, public: Any, of_data: bool = False, asking: Any = None, question: Any = None
+    function: FunctionType, public: Any, of_data: bool = False, asking: Any = None, question: Any = None,
+    operator: str = "",
 ) -> None:
     """Give a function another code, which has the old one called where nothing is asked."""
     code = function.__code__
@@ -176,7 +192,9 @@ def _alter_code(
     plain.__qualname__, plain.__module__ = function.__qualname__, function.__module__
     function.__wrapped__ = plain  # type: ignore[attr-defined]  # its signature is read there
     function.__defaults__ = None
-    _questions[function] = _question(public, plain, of_data) if question is None else question(plain)
+    _questions[function] = (
+        _question(public, plain, of_data, operator=operator) if question is None else question(plain)
+    )
     function.__kwdefaults__ = {
         "_question": _questions[function], "_plain": plain, "_kinds": PLAIN, "_state": state
     }  # fmt: skip
@@ -217,7 +235,7 @@ def _question_of_op(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _question(
-    public: Any, plain: Callable[..., Any], of_data: bool = False, reflected: bool = False, operator: bool = False
+    public: Any, plain: Callable[..., Any], of_data: bool = False, reflected: bool = False, operator: str = ""
 ) -> Callable[..., Any]:
     """A function that asks the classes of its arguments, and calls the plain one where there are none."""
 
@@ -230,9 +248,16 @@ def _question(
             return _as_data(plain, args, kwargs)
         if not asked and not state.function_modes:
             return plain(*args, **kwargs)
-        result = answer(public, asked, args[::-1] if reflected else args, kwargs)
-        if result is NotImplemented and not operator:
-            raise nobody_answered(public, asked)
+        if operator in OF_OPERANDS and not all(are_operands((a,)) or overloaded((a,)) for a in args):
+            return NotImplemented
+        try:
+            result = answer(public, asked, args[::-1] if reflected else args, kwargs)
+            if result is NotImplemented:
+                raise nobody_answered(public, asked)
+        except TypeError:
+            if operator in OF_OPERANDS or operator in OF_ANYTHING:
+                return NotImplemented  # the other operand's class has its turn
+            raise
         return result
 
     return question

@@ -199,8 +199,8 @@ class LateMethod:
     def __get__(self, instance: Any, owner: type) -> Any:
         function = load(self.module, self.name)
         for kind in owner.__mro__:
-            if kind.__dict__.get(self.name) is self:
-                type.__setattr__(kind, self.name, function)
+            for name in [name for name, value in vars(kind).items() if value is self]:
+                type.__setattr__(kind, name, function)
         return function if instance is None else function.__get__(instance, owner)
 
 

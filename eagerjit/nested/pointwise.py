@@ -21,7 +21,7 @@ NAMES = frozenset(
     square sub subtract tan tanh tanhshrink threshold true_divide trunc fix where xlogy
     zeros_like ones_like empty_like full_like rand_like randn_like randint_like bernoulli
     to type float double half bfloat16 int long short char byte bool cpu cuda detach clone alpha_dropout
-    __and__ __or__ __xor__ __invert__ __eq__ __rsub__ __rtruediv__ __rpow__ __floordiv__
+    __and__ __or__ __xor__ __invert__ __eq__ __rsub__ __rdiv__ __rpow__ __floordiv__
     __rfloordiv__ __rmod__ __lshift__ __rshift__ __rand__ __ror__ __rxor__ requires_grad_ fill zero
     pin_memory""".split()
 )  # fmt: skip

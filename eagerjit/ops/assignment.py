@@ -70,6 +70,11 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
     index_put(base, integer_indices(tensors, base.shape), value, accumulate=False)
 
 
+def delete_item(input: Tensor, key: Any) -> None:
+    """Raises TypeError, as PyTorch does."""
+    raise TypeError("Tensor does not support deleting items")
+
+
 def check_keys(base: Tensor, keys: list[Any]) -> None:
     """Refuse no index tensors at all, and more than there are dimensions."""
     if not keys:

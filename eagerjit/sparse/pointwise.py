@@ -229,6 +229,6 @@ HANDLERS: dict[str, Any] = {
     "pow": power, "add": add, "add_": add_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_,
     "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "div": div, "div_": div_, "divide": div,
     "divide_": div_, "true_divide": div, "true_divide_": div_, "floor_divide": floor_divide,
-    "__floordiv__": floor_divide, "__rtruediv__": refuse("reciprocal"),
+    "__floordiv__": floor_divide, "__rdiv__": refuse("reciprocal"),
     "__rsub__": lambda input, other: add(other, input),
 }  # fmt: skip

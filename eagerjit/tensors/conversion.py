@@ -11,7 +11,7 @@ from eagerjit.compiler import layout
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.devices import CPU, Device
-from eagerjit.ops import pieces, views
+from eagerjit.ops import views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.ops.strided import memory_of
@@ -155,9 +155,9 @@ def length(input: Tensor) -> Any:
 
 def iterate(input: Tensor) -> Any:
     """The slices along the first dimension."""
-    if input.ndim == 0:
+    if input.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(pieces.unbind(input, 0))
+    return iter(input.unbind(0))
 
 
 def contains(input: Tensor, element: Any) -> bool:

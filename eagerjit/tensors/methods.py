@@ -51,6 +51,12 @@ SHIFTS = {
     "irshift": "bitwise_right_shift_", "rlshift": "reflected_left_shift", "rrshift": "reflected_right_shift",
 }  # fmt: skip
 
+OLD_NAMES = {
+    "__div__": "__truediv__", "__rdiv__": "__rtruediv__", "__idiv__": "__itruediv__", "__long__": "__int__",
+    "__nonzero__": "__bool__",
+}  # fmt: skip
+"""What PyTorch still calls as Python 2 did."""
+
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 OPS = {
@@ -134,6 +140,7 @@ SPECIAL = {
     "__contains__": c.contains, "__format__": c.formatted, "__repr__": c.shown, "__deepcopy__": copying.deepcopy,
     "__copy__": copying.shallow_copy,
     "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": assignment.set_item,
+    "__delitem__": assignment.delete_item,
     **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
     "__float__": lambda self: float(c.real_scalar(self)), "__int__": lambda self: int(c.real_scalar(self)),
     "__complex__": lambda self: complex(c.scalar(self)),
@@ -385,6 +392,8 @@ def install() -> None:
         install_method(Tensor, f"__{name}__", POINTWISE[name].operator())
     install_method(Tensor, "__matmul__", linear.matmul.operator())
     install_method(Tensor, "__rmatmul__", linear.matmul.operator(reflected=True))
+    for name, present in OLD_NAMES.items():
+        setattr(Tensor, name, vars(Tensor)[present])
 
 
 install()
