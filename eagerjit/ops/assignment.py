@@ -16,7 +16,6 @@ from eagerjit.ops.subscript import (
     gathered,
     get_item,
     integer_indices,
-    is_mask,
     linear_index,
     place_of,
 )
@@ -37,8 +36,8 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
     key = tuple(map(place_of, key)) if type(key) is tuple else place_of(key)
     if type(key) is Tensor:
         key = index_beside(key, input)
-    if isinstance(key, Tensor) and is_mask(key) and key.shape == input.shape and not _many(value):
-        if type(value) in (int, float) and key.dtype is dtypes.bool_:
+    if isinstance(key, Tensor) and key.dtype is dtypes.bool_ and key.shape == input.shape and not _many(value):
+        if type(value) in (int, float):
             _write_masked(input, key, _assigned(value, input))
             return
         input.copy_(input.where(key.logical_not(), value if isinstance(value, Tensor) else _assigned(value, input)))
@@ -67,7 +66,7 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
     keys = [e for e in tensors if isinstance(e, Tensor)]
     if any(e.ndim for e in keys):  # single integers name a part, which takes values of any dtype
         check_values(base, keys, value, accumulate=False)
-    index_put(base, integer_indices(tensors, base.shape), value, accumulate=False)
+    index_put(base, integer_indices(tensors, base.shape, value), value, accumulate=False)
 
 
 def delete_item(input: Tensor, key: Any) -> None:

@@ -158,7 +158,7 @@ def basic_view(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
         elif isinstance(entry, Tensor):
             entry = index_beside(entry, input)
             if is_mask(entry) and entry.ndim == 0:  # all or nothing: the mask of a new dimension of size 1
-                out, entry = out.unsqueeze(dim), entry.reshape(1)
+                out, entry = out.unsqueeze(dim), entry.bool().reshape(1)
             remaining.append(entry)
             if is_mask(entry):
                 remaining += [_MASKED] * (entry.ndim - 1)
@@ -171,8 +171,11 @@ def basic_view(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
 _MASKED = object()
 
 
-def integer_indices(tensors: list[Any], shape: Any) -> list[Any]:
-    """Masks replaced by the positions where they hold; None elsewhere."""
+def integer_indices(tensors: list[Any], shape: Any, value: Any = None) -> list[Any]:
+    """Masks replaced by the positions where they hold; None elsewhere.
+
+    Warns of masks of bytes, and raises RuntimeError for a single one where one number is written, as PyTorch does.
+    """
     out: list[Any] = []
     for position, entry in enumerate(tensors):
         if entry is _MASKED:
@@ -184,10 +187,19 @@ def integer_indices(tensors: list[Any], shape: Any) -> list[Any]:
                         f"The shape of the mask {list(entry.shape)} at index {axis} does not match the shape of the "
                         f"indexed tensor {list(shape)} at index {position + axis}"
                     )
+            if entry.dtype is dtypes.uint8:
+                _doubt_bytes(tensors, value)
             out += nonzero(entry).unbind(1)
         else:
             out.append(entry)
     return out
+
+
+def _doubt_bytes(tensors: list[Any], value: Any) -> None:
+    is_alone = sum(isinstance(entry, Tensor) for entry in tensors) == 1
+    if is_alone and (isinstance(value, (int, float, complex)) or (isinstance(value, Tensor) and value.numel() == 1)):
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+    caution("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
 
 
 def get_item(input: Tensor, key: Any) -> Tensor:

@@ -220,7 +220,7 @@ HANDLERS: dict[str, Any] = {
     **{name: dtype_fact(name) for name in ("is_floating_point", "is_complex", "is_signed", "element_size")},
     **{name: kind_fact(name) for name in (
         "is_ipu", "is_maia", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized", "is_vulkan",
-        "is_xla", "is_xpu",
+        "is_xla", "is_xpu", "device",
     )},
     **dict.fromkeys(("data_ptr", "tolist", "storage", "untyped_storage", "storage_offset"), without_memory),
     **{name: without_shapes("reshape") for name in ("reshape", "flatten", "ravel", "einsum", "inner")},

@@ -323,7 +323,8 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     assignment.check_values(self, keys, values, accumulate)
     base, keys = assignment.with_places(self, keys)
     filled = keys + [None] * (base.ndim - len(keys))
-    assignment.index_put(base, subscript.integer_indices(filled, base.shape), values, accumulate)
+    written = None if accumulate else values
+    assignment.index_put(base, subscript.integer_indices(filled, base.shape, written), values, accumulate)
     return self
 
 

@@ -108,6 +108,24 @@ def warnings_given(jit):
 
 
 @case
+def warnings_of_masks_of_bytes(jit):
+    def f(x, mask):
+        y = x * 2
+        y[mask] = x[mask] + 1
+        return y
+
+    f = jit(f)
+    for values in ([1, 0, 1], [0, 0, 1], [1, 0, 1]):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield f(torch.arange(3.0), torch.tensor(values, dtype=torch.uint8))
+            yield [(str(w.message), w.lineno) for w in caught]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield attempt(f, torch.arange(3.0), torch.tensor([1, 0, 1], dtype=torch.uint8))
+
+
+@case
 def warnings_for_the_caller(jit):
     def check(x, level):
         if x.shape[0] > 2:

@@ -198,6 +198,12 @@ def test_out(text: str) -> None:
     compare(written)
 
 
+def test_out_beside_a_tensor_without_memory() -> None:
+    """Where tensors may lie elsewhere, a sparse one is asked where it lies."""
+    eagerjit.empty(1, device="meta")
+    compare(lambda t: t.add(coo(t), coo(t), out=t.zeros(4, 3).to_sparse()))
+
+
 UNARY = """abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan log1p neg rad2deg relu round
     sgn sign sin sinh sqrt square tan tanh trunc nan_to_num positive signbit""".split()
 
