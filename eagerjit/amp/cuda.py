@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from eagerjit import amp
+from eagerjit.amp import common
 from eagerjit.amp.autocast import custom_bwd, custom_fwd
 from eagerjit.runtime import dtypes
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["GradScaler", "autocast", "common", "custom_bwd", "custom_fwd"]
 
 
 class autocast(amp.autocast):
@@ -26,3 +28,7 @@ class GradScaler(amp.GradScaler):
         growth_interval: int = 2000, enabled: bool = True,
     ):  # fmt: skip
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+autocast_mode = grad_scaler = sys.modules[__name__]
+"""The modules in which PyTorch has the two."""

@@ -40,6 +40,7 @@ _PLACES = {
     "torch.cuda.amp": "eagerjit.amp.cuda",
     "torch.cuda.amp.autocast_mode": "eagerjit.amp.cuda",
     "torch.cuda.amp.grad_scaler": "eagerjit.amp.cuda",
+    "torch.cuda.amp.common": "eagerjit.amp.common",
     "torch.cuda.random": "eagerjit.cuda.devices",
     "torch.nn.quantized": "eagerjit.ao.nn.quantized",
     "torch.nn.quantized.dynamic": "eagerjit.ao.nn.quantized.dynamic",

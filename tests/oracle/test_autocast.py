@@ -223,6 +223,11 @@ STATES: dict[str, Callable[[Any], Any]] = {
     "cuda": lambda t: t.autocast("cuda")._enabled,
     "cuda.amp": lambda t: t.cuda.amp.autocast()._enabled,
     "cpu.amp": lambda t: t.cpu.amp.autocast(True)._enabled,
+    "cuda.amp's modules": lambda t: (
+        t.cuda.amp.autocast_mode.autocast is t.cuda.amp.autocast,
+        t.cuda.amp.grad_scaler.GradScaler is t.cuda.amp.GradScaler,
+        t.cuda.amp.common.amp_definitely_not_available(),
+    ),
     "cuda scaler": lambda t: t.cuda.amp.GradScaler(enabled=True).is_enabled(),
 }
 
