@@ -122,9 +122,9 @@ _operators = _Operators()
 
 @functools.cache
 def _name_of(function: Any) -> str:
-    """What PyTorch calls an operator, "" for what only asks for an attribute."""
+    """What PyTorch calls an operator, "" for what only asks what a tensor is."""
     name: str = getattr(function, "__name__", type(function).__name__)
-    if name in ("__get__", "__set__"):
+    if name in _ASKING:
         return ""
     if name in _OTHERS:
         return _OTHERS[name]
@@ -134,7 +134,15 @@ def _name_of(function: Any) -> str:
 
 
 _OTHERS = {"backward": "autograd::backward", "__getitem__": "Tensor.__getitem__", "__setitem__": "Tensor.__setitem__"}
-_SPECIAL = {"rsub": "sub", "invert": "bitwise_not"}
+_SPECIAL = {
+    "rsub": "sub", "rdiv": "reciprocal", "invert": "bitwise_not", "lshift": "__lshift__", "rshift": "__rshift__",
+    "rlshift": "bitwise_left_shift", "rrshift": "bitwise_right_shift",
+}  # fmt: skip
+_ASKING = frozenset(
+    """__get__ __set__ __len__ dim ndimension numel nelement size stride is_contiguous is_floating_point is_complex
+    is_signed is_inference is_shared element_size data_ptr storage_offset get_device type requires_grad_""".split()
+)
+"""What PyTorch lists no operator for."""
 
 
 def schedule(

@@ -401,6 +401,11 @@ def test_profiler() -> None:
 PROFILED: dict[str, Callable[[Any, Any], Any]] = {
     "methods": lambda t, x: x.relu().sum().backward(),
     "operators": lambda t, x: [x @ x, x + 1, 1 - x, x / 2, x // 2, ~(x > 1), -x, x**2, x % 2],
+    "reflected operators": lambda t, x: [2 / x, 2**x, 7 // x, 5 % x, +x],
+    "bits": lambda t, x: [f(t.arange(3)) for f in (
+        lambda i: 2 << i, lambda i: i >> 1, lambda i: 2 >> i, lambda i: 1 & i, lambda i: 1 ^ i, lambda i: 1 | i,
+    )],
+    "questions": lambda t, x: (x.dim(), len(x), x.numel(), x.size(), x.is_contiguous(), x.stride(), list(x)),
     "items": lambda t, x: x.detach().clone().__setitem__(0, 1.0),
     "in place": lambda t, x: x.detach().clone().mul_(2).add_(1),
     "functions": lambda t, x: t.nn.functional.linear(t.cat([x, x]), x),
