@@ -128,7 +128,7 @@ def _mapped(
         try:
             result = func(*args, **kwargs)
         except TraceBreak as problem:
-            raise refusal(problem) from None
+            raise refusal(problem, examples) from None
         outputs: list[Any] = []
         shape = flatten_for_vmap(result, outputs)
         parts = [_parts(x) for x in outputs]

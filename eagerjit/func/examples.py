@@ -37,8 +37,13 @@ def spread(prefix: Any, value: Any, what: str) -> list[Any]:
     raise ValueError(f"vmap: {what} is not compatible with the structure of what it describes: {prefix}")
 
 
-def refusal(problem: TraceBreak) -> RuntimeError:
-    """What the user is told of a recording that has ended early."""
+def refusal(problem: TraceBreak, examples: Examples) -> RuntimeError:
+    """What the user is told of a recording that has ended early; if code catches it, those around it end all the same.
+    """
+    outer = examples.outer
+    while outer is not None:
+        outer.broken = outer.broken or problem
+        outer = getattr(outer, "outer", None)
     return RuntimeError(
         f"vmap: {problem.source}: {problem.reason}. The function is recorded on a tensor that stands for every "
         "example, so data-dependent control flow and .item() are not supported in it."
@@ -194,7 +199,7 @@ class Examples(TapedTracer):
                 if final != [self.value(t) for t in self.written.values()]:
                     raise RuntimeError(f"{self.name}: its gradient writes to tensors from outside of vmap")
         except TraceBreak as problem:
-            raise refusal(problem) from None
+            raise refusal(problem, self) from None
         finally:
             for storage, version in before:
                 storage.version = version

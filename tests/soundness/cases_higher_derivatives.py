@@ -327,3 +327,17 @@ def second_gradients_of_halves_resized(jit):
     for mode in ("trilinear", "nearest"):
         for dtype in (torch.bfloat16, torch.float16):
             yield jitted(torch.arange(8.0).reshape(1, 1, 2, 2, 2).to(dtype).requires_grad_(), mode)
+
+
+@case(outcome=FELL_BACK)
+def what_only_a_recording_refuses_under_vmap_is_not_caught(jit):
+    def f(y):
+        try:
+            return torch.func.hessian(lambda p: (p**3).sum())(y)
+        except Exception as error:
+            return repr(error)
+
+    jitted = jit(f)
+    for n in (2, 3):
+        yield jitted(torch.arange(float(n)).requires_grad_()[:])
+        yield jitted(torch.arange(float(n)))
