@@ -386,14 +386,13 @@ def _div_trunc(input: Any, other: Any) -> Tensor:
             return emit(elementwise.trunc, emit(elementwise.div, x, y))
         quotient = emit(elementwise.div, *(as_dtype(v, wide(x.dtype)) for v in (x, other)))  # the number as it is
         return as_dtype(emit(elementwise.trunc, quotient), x.dtype)
+    if x.dtype.kind in ("bool", "complex"):
+        raise NotImplementedError(f'"div_trunc_cpu" not implemented for {x.dtype}')
     below = emit(elementwise.floordiv, x, y)  # checks for zeros
     return below + as_dtype((below < 0).logical_and(below * y != x), below.dtype)
 
 
 POINTWISE["div_trunc"] = ElementwiseOp(
-    "div_trunc",
-    _div_trunc,
-    (lambda g, out, input, other: g * 0.0, lambda g, out, input, other: g * 0.0),
-    ("input", "other"),
+    "div_trunc", _div_trunc, (lambda g, out, input, other: g * 0.0,) * 2, ("input", "other")
 )
 POINTWISE["where"], POINTWISE["cast"], POINTWISE["pow"] = where, cast, power

@@ -284,17 +284,32 @@ OF_FEW_DTYPES: dict[str, Call] = {
     "smooth_l1_loss": lambda t, x: t.nn.functional.smooth_l1_loss(x, x, reduction="none"),
     "huber_loss": lambda t, x: t.nn.functional.huber_loss(x, x),
     "mse_loss": lambda t, x: t.nn.functional.mse_loss(x, x, reduction="none"),
+    "quotients cut to integers": lambda t, x: t.div(x, x, rounding_mode="trunc"),
+    "quotients rounded down": lambda t, x: t.div(x, x, rounding_mode="floor"),
 }
 
 
 @pytest.mark.parametrize("name", OF_FEW_DTYPES)
 def test_dtypes_that_are_refused(name: str) -> None:
+    plain = OF_FEW_DTYPES[name]
     for dtype in ("bool", "uint8", "int64", "bfloat16", "float64", "complex64"):
         found = []
-        for library in (ej, torch):
+        for library, call in ((ej, plain), (ej, ej.jit(plain)), (torch, plain)):
             x = library.ones(2, 2).to(getattr(library, dtype))
             try:
-                found.append(str(OF_FEW_DTYPES[name](library, x).dtype).rpartition(".")[2])
+                found.append(str(call(library, x).dtype).rpartition(".")[2])
             except Exception as error:
                 found.append(type(error).__name__)
-        assert found[0] == found[1], dtype
+        assert found[0] == found[1] == found[2], dtype
+
+
+def test_what_is_refused_is_refused_where_it_is_caught() -> None:
+    def caught(x: ej.Tensor) -> str:
+        try:
+            ej.div(x, x, rounding_mode="trunc")
+        except NotImplementedError as error:
+            return str(error)
+        return ""
+
+    x = ej.ones(3, dtype=ej.bool)
+    assert caught(x) == ej.jit(caught)(x) == "\"div_trunc_cpu\" not implemented for torch.bool"
