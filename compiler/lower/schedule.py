@@ -50,13 +50,15 @@ class Scheduler:
 
     def __init__(
         self, graph: Graph, phases: Phases, apart: Collection[Node], inline: dict[Node, bool],
-        again: Collection[Node] = (),
+        again: Collection[Node] = (), most_rows_apart: int = MOST_ROWS_APART,
     ):  # fmt: skip
         """Elementwise nodes that are `apart` have kernels of their own; those of `inline` are so, or lie in memory.
 
-        Those to be computed `again` are so wherever they are read.
+        Those to be computed `again` are so wherever they are read. A reduction that goes on from row to row reads at
+        most so many values whose rows lie apart.
         """
         self.graph, self.phases, self.apart, self.again = graph, phases, apart, again
+        self.most_rows_apart = most_rows_apart
         self.steps: dict[int, Step] = {}
         self.dependencies = Dependencies(self.steps)
         self.step_of: dict[Node, int] = {}
@@ -259,7 +261,7 @@ class Scheduler:
             return "a total reduction has a kernel of its own"
         if group.rows is not None and group.rows != rows:
             return f"its rows are {rows}, the kernel's are {group.rows}"
-        if kind != "columns" and rows_apart(node) > MOST_ROWS_APART:
+        if kind != "columns" and rows_apart(node) > self.most_rows_apart:
             return "it would read elements of many values one by one, whose rows lie apart"
         dims = refined(group, shape)
         if dims is None:

@@ -94,14 +94,26 @@ def test_what_is_reshaped_has_the_bits_of_a_copy(shape, reduce) -> None:
     assert "rem i " not in first.ir
 
 
-@pytest.mark.parametrize("reduce", [lambda v: v.sum(), lambda v: v.flatten(1).mean(-1)])
-@pytest.mark.parametrize(("count", "kernels"), [(3, 1), (7, 2)])
-def test_what_is_computed_of_many_slices_is_written_first(reduce, count, kernels) -> None:
+def of_slices(reduce, count: int):
+    """What reduces the sum of so many slices of images."""
+
     def blurred(x: torch.Tensor) -> torch.Tensor:
         terms = [x[:, :, i : i + 200] * (i + 1.0) for i in range(count)]
         return reduce(sum(terms[1:], terms[0]))
 
-    x = torch.randn(6, 50, 230)
+    return blurred
+
+
+def test_a_gpu_reads_any_number_of_slices(monkeypatch) -> None:
+    monkeypatch.setenv("EAGERJIT_TARGET", "cuda:90")
+    compiled = torch.jit(of_slices(lambda v: v.flatten(1).mean(-1), 7))
+    assert len(compiled.explain(torch.randn(6, 50, 230)).gpu) == 1
+
+
+@pytest.mark.parametrize("reduce", [lambda v: v.sum(), lambda v: v.flatten(1).mean(-1)])
+@pytest.mark.parametrize(("count", "kernels"), [(3, 1), (7, 2)])
+def test_what_is_computed_of_many_slices_is_written_first(reduce, count, kernels) -> None:
+    blurred, x = of_slices(reduce, count), torch.randn(6, 50, 230)
     compiled = torch.jit(blurred)
     assert compiled(x).equal(blurred(x))
     report = str(compiled.explain(x))
