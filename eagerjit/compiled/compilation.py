@@ -28,13 +28,12 @@ from eagerjit.compiler.signature import (
     Trace,
 )
 from eagerjit.compiler.unify import equal_products, replacements, unified
-from eagerjit.recording.results import times_written
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.once import once
 from eagerjit.runtime.program import Program
 from eagerjit.runtime.records import record, replace
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor, storage_of
 from eagerjit.watching.observation import TraceBreak
 
 if TYPE_CHECKING:  # what lowers and emits is imported by the first call that nothing on the disk answers
@@ -230,7 +229,7 @@ def describe(
         dict(tracer.assumptions.hints),
         writes=writes,
         lines=[_line(tracer, node) for _, node in writes],
-        times=times_written(tracer),
+        times=_times_written(tracer),
         questions=[replace(q) for q in tracer.questions],
         checks=debug.CHECKS,
         device=tracer.device,
@@ -241,6 +240,17 @@ def describe(
 def _line(tracer: Tracer, written: Node) -> int:
     """The constant object that names the line of a write; -1 for eager operations, which any line may call."""
     return tracer.object(sys.intern(written.source)) if ":" in written.source else -1
+
+
+def _times_written(tracer: Tracer) -> list[int]:
+    """Per tensor of `final_writes` by how much its version counter moves; once for those that share one."""
+    counted: set[int] = set()
+    out = []
+    for tensor in tracer.written.values():
+        storage = storage_of(tensor)
+        out.append(0 if id(storage) in counted else tracer.times_noticed(tensor))
+        counted.add(id(storage))
+    return out
 
 
 def simplified(trace: Trace) -> None:

@@ -269,17 +269,6 @@ def retained(results: Sequence[Any]) -> list[int]:
     return out
 
 
-def times_written(tracer: Tracer) -> list[int]:
-    """Per tensor of `final_writes` by how much its version counter moves; once for those that share one."""
-    counted: set[int] = set()
-    out = []
-    for tensor in tracer.written.values():
-        storage = storage_of(tensor)
-        out.append(0 if id(storage) in counted else tracer.times_noticed(tensor))
-        counted.add(id(storage))
-    return out
-
-
 def new_gradients(tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
     """Gradients that the call leaves in tensors from outside, added to its results: (leaf, result or -1 for None)."""
     out = []
