@@ -7,9 +7,10 @@ Architecture, 5.7 (Relocation).
 from __future__ import annotations
 
 from struct import pack_into, unpack_from
+from typing import Protocol
 
 
-class Relocations:
+class Relocations(Protocol):
     """Kinds of relocations of one processor, and what is written for each."""
 
     DISTANCE: tuple[int, ...]
@@ -25,11 +26,9 @@ class Relocations:
 
     def put(self, memory: bytearray, kind: int, at: int, target: int) -> None:
         """Write of a place in the same memory what a relocation of this kind at `at` asks for."""
-        raise NotImplementedError
 
     def put_stub(self, memory: bytearray, at: int, word: int) -> None:
         """Write the code that jumps where the word at a place says."""
-        raise NotImplementedError
 
     def takes_address(self, memory: bytearray, kind: int, at: int) -> bool:
         """Whether what loads an address from the table could be made to compute it, and is by now."""
@@ -57,6 +56,10 @@ class _X86(Relocations):
         return True
 
 
+_UNITS = {277: 1, 278: 1, 284: 2, 285: 4, 286: 8, 299: 16, 312: 8}
+"""In which AArch64's instructions tell a place in a page, by the kind of relocation."""
+
+
 class _Arm(Relocations):
     DISTANCE, CALL, BY_TABLE, ADDRESS = (261, 275, 277, 278, 284, 285, 286, 299), (282, 283), (311, 312), (257,)
     # PREL32, ADR_PREL_PG_HI21, ADD_ABS_LO12_NC, LDST{8,16,32,64,128}_ABS_LO12_NC; JUMP26, CALL26; ADR_GOT_PAGE,
@@ -65,7 +68,7 @@ class _Arm(Relocations):
     # adrp x16, page; ldr x17, [x16, place]; br x17
 
     _PLAIN, _PAGES, _JUMPS = 261, (275, 311), (282, 283)
-    _UNITS = ((277, 1), (278, 1), (284, 2), (285, 4), (286, 8), (299, 16), (312, 8))  # in which places are told
+    _PAGE_OF_WORD, _PLACE_OF_WORD = BY_TABLE
 
     def put(self, memory: bytearray, kind: int, at: int, target: int) -> None:
         if kind == self._PLAIN:
@@ -78,12 +81,12 @@ class _Arm(Relocations):
                 raise RuntimeError(f"a jump over {target - at} bytes")
             self._put_field(memory, at, target - at >> 2 & 0x3FFFFFF)
         else:
-            self._put_field(memory, at, (target & 0xFFF) // dict(self._UNITS)[kind] << 10)
+            self._put_field(memory, at, (target & 0xFFF) // _UNITS[kind] << 10)
 
     def put_stub(self, memory: bytearray, at: int, word: int) -> None:
         memory[at : at + len(self.STUB)] = self.STUB
-        self.put(memory, self._PAGES[1], at, word)
-        self.put(memory, 312, at + 4, word)
+        self.put(memory, self._PAGE_OF_WORD, at, word)
+        self.put(memory, self._PLACE_OF_WORD, at + 4, word)
 
     def _put_field(self, memory: bytearray, at: int, field: int) -> None:
         """Add what an instruction leaves open."""

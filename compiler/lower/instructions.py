@@ -61,9 +61,7 @@ class Instructions:
 
     def _scheduler(self, apart: Collection[Node], again: Collection[Node] = ()) -> Scheduler:
         phases = Phases(self.graph, self.known_from, [q.node for q in self.trace.questions])
-        if self.blocking.products:  # programs of a GPU find each element by itself anyway
-            return Scheduler(self.graph, phases, apart, self._inline(), again, most_rows_apart=len(self.graph.nodes))
-        return Scheduler(self.graph, phases, apart, self._inline(), again)
+        return Scheduler(self.graph, phases, apart, self._inline(), again, element_by_element=self.blocking.products)
 
     def _inline(self) -> dict[Node, bool]:
         """What is computed where it is read, and what is not, besides the usual."""

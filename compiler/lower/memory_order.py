@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -66,11 +66,13 @@ def _chosen(trace: Trace) -> set[Node]:
     return chosen
 
 
-def _views(value: Node) -> Iterator[Node]:
-    """The values in memory, or views of them, that a reduction's operand is computed from."""
+def _views(value: Node, elsewhere: Callable[[Node], bool] = lambda node: False) -> Iterator[Node]:
+    """The values in memory, or views of them, that a reduction's operand is computed from, where not `elsewhere`."""
     stack, seen = [value], {value}
     while stack:
         node = stack.pop()
+        if elsewhere(node):
+            continue
         if node.op.family == "elementwise" and "gathers" not in node.op.traits:
             stack += [i for i in node.inputs if i not in seen]
             seen.update(node.inputs)
@@ -80,11 +82,11 @@ def _views(value: Node) -> Iterator[Node]:
             yield node
 
 
-def rows_apart(reduction: Node) -> int:
-    """How many values with gaps between their rows a reduction reads that goes on from row to row."""
+def rows_apart(reduction: Node, elsewhere: Callable[[Node], bool]) -> int:
+    """How many values with gaps between their rows a reduction that goes on from row to row reads in its own kernel."""
     operand = reduction.inputs[0]
     length = sizes.product(tuple([operand.type.shape[d] for d in reduction.attributes["axes"]]))
-    return sum(_has_gaps(view) and view.type.shape[-1] != length for view in _views(operand))
+    return sum(_has_gaps(view) and view.type.shape[-1] != length for view in _views(operand, elsewhere))
 
 
 def _has_gaps(value: Node) -> bool:

@@ -39,7 +39,6 @@ MAX_NODES = 400
 MAX_COST = 600
 """Beyond these a kernel gains nothing from growing, and compiling it takes more than its share of time."""
 
-
 MOST_ROWS_APART = 4
 """Beyond these it takes longer to read values element by element than to write what is computed of them, and read that.
 """
@@ -50,15 +49,15 @@ class Scheduler:
 
     def __init__(
         self, graph: Graph, phases: Phases, apart: Collection[Node], inline: dict[Node, bool],
-        again: Collection[Node] = (), most_rows_apart: int = MOST_ROWS_APART,
+        again: Collection[Node] = (), element_by_element: bool = False,
     ):  # fmt: skip
         """Elementwise nodes that are `apart` have kernels of their own; those of `inline` are so, or lie in memory.
 
-        Those to be computed `again` are so wherever they are read. A reduction that goes on from row to row reads at
-        most so many values whose rows lie apart.
+        Those to be computed `again` are so wherever they are read. `element_by_element`: kernels find each of the
+        elements by itself, so that it makes no difference to them whether rows lie apart.
         """
         self.graph, self.phases, self.apart, self.again = graph, phases, apart, again
-        self.most_rows_apart = most_rows_apart
+        self.element_by_element = element_by_element
         self.steps: dict[int, Step] = {}
         self.dependencies = Dependencies(self.steps)
         self.step_of: dict[Node, int] = {}
@@ -261,7 +260,7 @@ class Scheduler:
             return "a total reduction has a kernel of its own"
         if group.rows is not None and group.rows != rows:
             return f"its rows are {rows}, the kernel's are {group.rows}"
-        if kind != "columns" and rows_apart(node) > self.most_rows_apart:
+        if kind != "columns" and self._reads_rows_apart(node, group):
             return "it would read elements of many values one by one, whose rows lie apart"
         dims = refined(group, shape)
         if dims is None:
@@ -274,6 +273,13 @@ class Scheduler:
         self._note_reduction(node, group)
         self._adopt(node, group)
         return ""
+
+    def _reads_rows_apart(self, node: Node, group: Group) -> bool:
+        def elsewhere(value: Node) -> bool:
+            number = self.step_of.get(value)
+            return number is not None and self.find(number) != group.number
+
+        return not self.element_by_element and rows_apart(node, elsewhere) > MOST_ROWS_APART
 
     def _note_reduction(self, node: Node, group: Group) -> None:
         kind, rows = reduction_kind(node)

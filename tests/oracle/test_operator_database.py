@@ -18,8 +18,7 @@ STATED: dict[str, dict[str, str]] = {
     },
     "not a public function of PyTorch's": {
         "missing": """
-            __rdiv__ _batch_norm_with_update _chunk_cat _native_batch_norm_legit _softmax_backward_data
-            _unsafe_masked_index
+            _batch_norm_with_update _chunk_cat _native_batch_norm_legit _softmax_backward_data _unsafe_masked_index
             _unsafe_masked_index_put_accumulate _upsample_bilinear2d_aa native_batch_norm
             native_dropout_backward native_group_norm native_layer_norm slice torch__scaled_mm_v2
             torch_ops_aten__efficient_attention_forward torch_ops_aten__flash_attention_forward
@@ -32,8 +31,8 @@ STATED: dict[str, dict[str, str]] = {
     },
     "two numbers are operands where PyTorch takes a tensor at least: the array API and NumPy's functions give them": {
         "error": """
-            __radd__ __rand__ __rmul__ __ror__ __rxor__ bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift
-            bitwise_xor float_power pow remainder special_xlog1py special_zeta xlogy
+            __radd__ __rand__ __rdiv__ __rmul__ __ror__ __rxor__ bitwise_and bitwise_left_shift bitwise_or
+            bitwise_right_shift bitwise_xor float_power pow remainder special_xlog1py special_zeta xlogy
         """,
     },
     "operands in place keep their shape": {

@@ -64,10 +64,7 @@ LISTED = _listed()
 MORE: dict[str, str] = {
     "torch.nn.functional.scaled_dot_product_attention": "uint8 int8 int16 int32 int64",
     "torch.nn.functional.conv2d": "bool",
-    "Tensor.trace": "bool",
     "torch.nn.ReplicationPad2d": "bool",
-    "torch.nn.MSELoss": "int64",
-    "torch.nn.functional.mse_loss": "int64",
     "torch.nn.AvgPool2d": "bool uint8 int8 int16 int32",
     "torch.nn.functional.avg_pool2d": "bool uint8 int8 int16 int32",
     "torch.nn.BCELoss": "uint8 int8 int16 int32 int64",
