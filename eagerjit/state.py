@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.debugging import is_debugged
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer
@@ -50,10 +51,12 @@ class Defaults:
 
 
 def runs_plainly() -> bool:
-    """Whether jitted functions run as they are in this thread: another one is recorded, or operations are watched."""
+    """Whether jitted functions run as they are in this thread: another one is recorded, or operations or lines are
+    watched."""
     watched = Defaults.anomaly is not None or state.saving is not None or bool(state.function_modes)
     watched = watched or state.counting is not None or state.taken_apart
-    return watched or bool(Defaults.module_hooks) or state.parametrized is not None or state.tracer is not None
+    watched = watched or bool(Defaults.module_hooks) or state.parametrized is not None
+    return watched or state.tracer is not None or is_debugged()
 
 
 def set_tracer(tracer: Tracer | None) -> Tracer | None:

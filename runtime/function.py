@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from eagerjit.runtime import heap_types, mode
+from eagerjit.runtime.debugging import is_debugged
 from eagerjit.runtime.directly_called import DirectlyCalled
 from eagerjit.runtime.execute import MISS, NativeExecutable
 from eagerjit.runtime.native import context as c
@@ -88,7 +89,7 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
         self._call_natively("function_call")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or mode.tracing() or mode.casting():
+        if kwargs or mode.tracing() or mode.casting() or is_debugged():
             return self.fallback(*args, **kwargs)
         for executable, finish, with_arguments, arrays, repeated in self._entries:
             if executable.n_arguments != len(args) or arrays:

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import itertools
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from eagerjit.runtime import dtypes, heap_types, log, memory, mode, source
 from eagerjit.runtime.binding import bound, note_written, slot_names
 from eagerjit.runtime.cpython import function, increment
+from eagerjit.runtime.debugging import is_debugged
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock
@@ -161,7 +163,12 @@ def _fill() -> None:
         c.NO_MEMORY: _keep(memory.NoMemory),
         c.MODE_WORDS: mode.words_address,
         c.FLAGS_KEY: mode.flags_key,
+        c.MODULES: _keep(sys.modules),
+        c.IS_DEBUGGED: _keep(is_debugged),
+        c.GET_TRACE: _keep(sys.gettrace),
     }
+    if (monitoring := getattr(sys, "monitoring", None)) is not None:
+        fields |= {c.GET_TOOL: _keep(monitoring.get_tool), c.DEBUGGER: _keep(monitoring.DEBUGGER_ID)}
     fields |= _tensor_fields() | _node_fields() | _view_fields()
     describe(fields)
 

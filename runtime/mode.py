@@ -4,7 +4,8 @@ Grad mode, the tracing flag, whether new tensors lie on a device and whether ins
 for plain tensors belong to a thread. Python reads them from a `threading.local`; native code reads the same bits from
 words that a CPython thread-specific-storage key leads to, so that `no_grad()` in one thread never leaks into another.
 The epoch, the sequence number of autograd nodes, the default dtype, whether factors of float32 may be rounded and
-whether somebody watches what devices are given are words of one small block at a fixed address, guarded by the GIL.
+whether somebody watches what devices are given, how many modules there were and whether a debugger was among them
+are words of one small block at a fixed address, guarded by the GIL.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ SEQUENCE_WORD = 1
 DTYPE_WORD = 2
 PRECISION_WORD = 3
 WATCHED_WORD = 4
+MODULES_WORD = 5
+DEBUGGERS_WORD = 6
 DEVICE, STREAM = 8, 16
 
 words = (ctypes.c_int64 * 8)()

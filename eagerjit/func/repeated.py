@@ -8,7 +8,6 @@ every call is none to it. It is jitted functions that do this: what they cannot 
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -152,7 +151,7 @@ def transformed(again: partial[Callable[..., Any]], func: Callable[..., Any], pl
 
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if _thread.within or runs_plainly() or _is_debugged():
+        if _thread.within or runs_plainly():
             return plain(*args, **kwargs)
         parts = opened(made)
         kind = None if parts is None else _kind(parts.key, name)
@@ -168,11 +167,3 @@ def known(again: partial[Callable[..., Any]], func: Callable[..., Any], made: Ca
     """`made`, which transforms of it know for `again(func)`."""
     vars(made)["_transform"] = Transform(again, func)
     return made
-
-
-def _is_debugged() -> bool:
-    """Whether somebody follows the program line by line."""
-    monitoring = getattr(sys, "monitoring", None)
-    return sys.gettrace() is not None or (
-        monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
-    )

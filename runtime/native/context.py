@@ -103,6 +103,11 @@ DTYPES = 1024  # the object that stands for each
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440
+MODULES = 696  # the dictionary of all modules
+IS_DEBUGGED = 704  # the Python function that finds out whether a debugger follows the thread
+GET_TRACE = 712
+GET_TOOL = 720  # null before CPython 3.12
+DEBUGGER = 728  # the tool that it is asked for
 
 # -- fields of CPython and NumPy objects, verified by runtime/layout.py -----------------------------------------------
 OBJECT_REFERENCES = 0  # of 32 bits at least: negative where nobody counts

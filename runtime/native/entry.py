@@ -28,7 +28,7 @@ from eagerjit.runtime.native.context import (
     context,
 )
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
-from eagerjit.runtime.native.flags import thread_flags
+from eagerjit.runtime.native.flags import is_debugged, thread_flags
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
@@ -138,7 +138,10 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     result = buffer(8)
     over = buffer(128)  # 8 * MOST_ARRAYS
     arrays = 0
-    if keywords == 0 and thread_flags() & (TRACING | CASTING) == 0:
+    debugged = is_debugged()
+    if debugged == -1:
+        return 0
+    if keywords == 0 and debugged == 0 and thread_flags() & (TRACING | CASTING) == 0:
         i = 0
         while i < load_i64(load_ptr(callee, FUNCTION_TABLE), 0):
             entry = load_ptr(callee, FUNCTION_TABLE) + 8 + 24 * i

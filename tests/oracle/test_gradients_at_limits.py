@@ -49,7 +49,7 @@ ACTIVATIONS = (
 EITHER = ("relu6", "hardtanh", "hardshrink", "softshrink")
 """Those for whose gradient at NaN PyTorch gives 0 or 1, by how many elements there are."""
 ONE_BY_ONE = ("elu", "selu", "celu", "hardswish")
-"""Those whose gradient at NaN is NaN in PyTorch where vectors compute it, on processors whose vectors are of 256 bits."""
+"""Those whose gradient at NaN is NaN in PyTorch where vectors of 256 bits compute it."""
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
