@@ -10,14 +10,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from eagerjit.runtime.interrupts import surely
+from eagerjit.runtime.trace_functions import of_recording
 
 T = TypeVar("T")
 
 
 
 class _Lock:
-    """A lock that its thread may take again. Who watches the thread's code, as a recording does, sees nothing of what
-    is made under it: imports and the compiler are not the user's."""
+    """A lock that its thread may take again. A recording that watches the thread's code sees nothing of what is made
+    under it: imports and the compiler are not the user's."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -31,7 +32,7 @@ class _Lock:
             return
         try:
             self.acquire()
-            self._watching = sys.gettrace()
+            self._watching = of_recording()
             if self._watching is not None:
                 sys.settrace(None)
         except BaseException:

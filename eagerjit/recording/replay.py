@@ -64,12 +64,15 @@ class _Retelling(Observer):
             return None
         frame.f_trace = self._event
         frame.f_trace_opcodes = True
+        self._onlooker.tell(frame, event, argument)
         return self._event
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
         name, operand = handlers(frame.f_code).get(frame.f_lasti, ("", None)) if event == "opcode" else ("", None)
         if name in ("call", "call_with", "iterate", "search"):
             getattr(self, name)(frame, operand)
+        if event != "opcode":
+            self._onlooker.tell(frame, event, argument)
         return self._event
 
     def _take(self, frame: FrameType, depth: int, value: Any) -> None:

@@ -81,6 +81,8 @@ class Implicit:
     def _note_cells(self, frame: FrameType) -> None:
         """Remember the cells that code runs with."""
         code = frame.f_code
+        if not code.co_freevars:
+            return
         known = self.closures.setdefault(code, [])
         cells = {name: frames.cell(frame, name) for name in code.co_freevars}
         if not any(all(other[n] is c for n, c in cells.items()) for other in known):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.source import here, is_library, line_of
+from eagerjit.runtime.trace_functions import of_recording
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, is_asked
 
@@ -111,7 +112,7 @@ def is_internal(code: CodeType) -> bool:
 
 def pause_observation() -> Any:
     """Stop noting lines while the library's own code runs; `resume_observation` undoes it."""
-    function = sys.gettrace()
+    function = of_recording()
     if function is not None:
         sys.settrace(None)
     return function

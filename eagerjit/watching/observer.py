@@ -27,6 +27,7 @@ from eagerjit.recording.trace import Tracer
 from eagerjit.recording.traced_texts import plain_key
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
+from eagerjit.runtime.trace_functions import Onlooker
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import catches, chain_from, stored_names, use_of_result, variables_looked_into
@@ -44,6 +45,7 @@ _STAND_INS = (Tensor, *STAND_INS)
 
 class Observer(Implicit, Imports):
     """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
+    is_recording = True
 
     def __init__(self, tracer: Tracer, stored: set[str], varying: Varying) -> None:
         self.ran: dict[CodeType, set[int]] = {}  # offsets of instructions
@@ -53,22 +55,20 @@ class Observer(Implicit, Imports):
         self.stored, self.varying, self.journal = stored, varying, Journal(tracer)
         self.calls, self.journal.world = Calls(self.journal), World(tracer, self.journal)
         self.journal.begin(varying)
-        self.methods, self._formatting = {}, set()
+        self.methods, self._formatting, self._importing = {}, set(), False
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
         self._changing: dict[FrameType, int] = {}
-        self._importing = False
 
     def __enter__(self) -> Observer:
-        self._before = sys.gettrace()
-        sys.settrace(self._called)
+        self._onlooker = Onlooker(self._called)
         return self
 
     def __exit__(self, *exc: object) -> None:
         if sys.gettrace() != self._called:  # CPython watches no more where an interrupt came while this watched
             self.journal.refuse("an interrupt ended the watching of its code", self.journal.tracer.begins, NotYet)
-        sys.settrace(self._before)
+        self._onlooker.let_watch()
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
@@ -85,12 +85,11 @@ class Observer(Implicit, Imports):
             self._names[code] = variables_looked_into(code)
             self.stored |= stored_names(code)
             self.journal.catches |= catches(code)
-        if code.co_freevars:
-            self._note_cells(frame)
+        self._note_cells(frame)
         self._note_method(frame)
         frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
         frame.f_trace_opcodes = True
-        self._note(frame)
+        self._note(frame, event, argument)
         return self._event
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
@@ -113,7 +112,7 @@ class Observer(Implicit, Imports):
             self.journal.refuse("it catches an error of what it changes", source(frame))
         if event == "exception" and argument[0] is TypeError and self.journal.tracer.formatted and self.journal.catches:
             self.journal.refuse("it catches an error that a text or range may have caused", source(frame))
-        self._note(frame)
+        self._note(frame, event, argument)
         return self._event
 
     def _look_at(self, frame: FrameType, method: str, operand: Any) -> None:
@@ -130,8 +129,9 @@ class Observer(Implicit, Imports):
             raise TraceBreak(f"{type(error).__name__}: {error}", source(frame)) from error
         self._changing[frame] = frame.f_lasti if len(self.journal.operations) > known else -1
 
-    def _note(self, frame: FrameType) -> None:
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         """Remember objects in local variables whose attributes the code reads."""
+        self._onlooker.tell(frame, event, argument)
         names = self._names[frame.f_code]
         for name, value in frame.f_locals.items() if names else ():
             if name in names and not is_plain(value) and not isinstance(value, (type, FunctionType, *_STAND_INS)):

@@ -75,10 +75,13 @@ def test_an_interrupt_leaves_nothing_of_a_recording(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", ["gettrace", "settrace"])
 def test_an_interrupted_lock_is_free(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    def watch(*_: Any) -> None:
-        return None
+    class Watching:
+        is_recording = True
 
-    before = sys.gettrace()
+        def heard(self, *_: Any) -> None:
+            return None
+
+    before, watch = sys.gettrace(), Watching().heard
     sys.settrace(watch)
     try:
         interrupted(monkeypatch, sys, name)
