@@ -17,14 +17,14 @@ class Onlooker:
     """A trace function that another one watches in place of, and tells of what it would have heard."""
 
     def __init__(self, instead: Any) -> None:
-        self._function = sys.gettrace()
+        self._function: Any = sys.gettrace()
         self._locals: dict[FrameType, Any] = {}
         """What it has asked to be told of the calls that go on, the innermost last."""
         sys.settrace(instead)
 
     def tell(self, frame: FrameType, event: str, argument: Any) -> None:
         """Tell of a call, a line, an exception or a return."""
-        function = self._function if event == "call" else self._locals.get(frame)
+        function: Any = self._function if event == "call" else self._locals.get(frame)
         if function is None:
             return
         watching = sys.gettrace()

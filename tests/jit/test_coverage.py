@@ -117,7 +117,7 @@ def test_trace_functions_hear_of_a_recorded_call_what_they_hear_of_a_plain_one()
 def test_trace_functions_hear_the_end_of_what_cannot_be_compiled() -> None:
     def outer(x: Any) -> Any:
         def inner() -> Any:
-            open(__file__).close()  # noqa: SIM115
+            open(__file__).close()
             return x * 2
 
         return inner()
