@@ -80,6 +80,8 @@ def run(
             walk.deposit(root, grads[position])
         for node, edges in nodes.items():
             walk.visit(node, edges)
+        if tracer is not None and alone:
+            tracer.guard_ends(walk.leaves.values() if targets is None else targets)
         walk.end()
     finally:
         mode.set_modes(*before)

@@ -145,6 +145,8 @@ def _facts(variant: Variant, known: Names) -> dict[str, tuple[str, str]]:
                 out[name] = ("an int", source)
             case ObjectGuard(_, Op.LACKS, constant):
                 out[f"{name} has {objects[constant]}"] = ("False", source)
+            case ObjectGuard(_, Op.TYPE_IS, constant):
+                out[f"the class of {name}"] = (objects[constant].__name__, source)
             case ObjectGuard(_, _, constant):
                 out[name] = (_shown(objects[constant]), source)
             case SameGuard(_, other, expected):

@@ -189,7 +189,6 @@ class Journal(Ages, Reads):
         tracer.slots[leaf], tracer.begun[leaf] = place, value
         if not number:
             tracer.tensor_leaf(value, leaf, symbolic=True)
-            tracer.guard_object(leaf, Op.TYPE_IS, type(value))
             self.found.append((leaf, value))
             return value
         made = tracer.number_leaf(value, leaf)

@@ -6,7 +6,7 @@ it is one operation like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,6 +40,7 @@ class InnerTracer(Tracer):
     def enclose(self, outer: Tracer | None) -> None:
         """Record inside of this trace, or of eager code."""
         self.outer = outer
+        self.outlives_call = outer is not None and outer.outlives_call
         if outer is None:
             return
         self.observation = outer.observation
@@ -114,6 +115,16 @@ class InnerTracer(Tracer):
         """A tensor's grad, as it is outside."""
         foreign = not self.is_own(tensor)
         return self.outer.get_grad(tensor) if foreign and self.outer is not None else tensor._grad
+
+    def guard_own_slot(self, tensor: Tensor, name: str, value: Any) -> None:
+        """Require something of a tensor from outside, where the enclosing trace does."""
+        if self.outer is not None:
+            self.outer.guard_own_slot(tensor, name, value)
+
+    def guard_ends(self, tensors: Iterable[Tensor]) -> None:
+        """Require of outside tensors at which a gradient ends what the enclosing trace requires."""
+        if self.outer is not None:
+            self.outer.guard_ends(tensors)
 
     def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         """Gradients cannot leave one example."""

@@ -9,7 +9,7 @@ from eagerjit.effects.cautions import caution
 from eagerjit.nn.global_hooks import hooks_of
 from eagerjit.nn.taps import Taps
 from eagerjit.state import Defaults, state
-from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.hooks import Handle, add_hook
 from eagerjit.tensors.mistakes import not_tensors
 
 _SHARED = Defaults.module_hooks

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from eagerjit.state import Defaults, state
-from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.hooks import Handle, add_hook
 from eagerjit.watching.observation import TraceBreak, user_line
 
 

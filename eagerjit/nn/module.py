@@ -160,7 +160,7 @@ class Module(Calls, Tree, State):
                 f"cannot assign '{type(param).__name__}' object to parameter '{name}' (torch.nn.Parameter or None "
                 "required)"
             )
-        if param is not None and param._node is not None:
+        if param is not None and not param.is_leaf:
             raise ValueError(
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from eagerjit.autograd.modes import no_grad
 from eagerjit.runtime.meta_array import NO_DATA
 from eagerjit.runtime.source import is_library
-from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.hooks import Handle, add_hook
 from eagerjit.tensors.tensor import Parameter, Tensor
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from eagerjit.calling.kinds import is_integer
@@ -59,7 +60,7 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     return _several(out, split)
 
 
-def _several(parts: list[Tensor], function: Any) -> tuple[Tensor, ...]:
+def _several(parts: Sequence[Tensor], function: Any) -> tuple[Tensor, ...]:
     """The views that one function returned."""
     for part in parts:
         part._view.among = function
@@ -76,8 +77,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     size = input.shape[views.dimension(dim, input.ndim)]
     if size == 0:
-        return split(input, [0] * chunks, dim)
-    return split(input, max(-(-size // chunks), 1) if type(size) is int else -(-size // chunks), dim)
+        return _several(split(input, [0] * chunks, dim), chunk)
+    length = max(-(-size // chunks), 1) if type(size) is int else -(-size // chunks)
+    return _several(split(input, length, dim), chunk)
 
 
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:

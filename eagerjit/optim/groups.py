@@ -102,7 +102,7 @@ def checked_group(given: Any, named: list[bool]) -> dict[str, Any]:
     for parameter in group["params"]:
         if not isinstance(parameter, Tensor):
             raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
-        if parameter._node is not None and not parameter.retains_grad:
+        if not parameter.is_leaf and not parameter.retains_grad:
             raise ValueError("can't optimize a non-leaf Tensor")
     if len(set(map(id, group["params"]))) < len(group["params"]):
         caution("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error")

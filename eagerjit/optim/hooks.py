@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from eagerjit.guards.epochs import Table
-from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.hooks import Handle, add_hook
 
 _before: dict[int, Any] = Table()
 _after: dict[int, Any] = Table()

@@ -25,7 +25,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
-from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.hooks import Handle, add_hook
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 

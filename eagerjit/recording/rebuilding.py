@@ -93,6 +93,8 @@ class Flattening:
         if id(value) in self.numbers:
             self.plain = False
             return AGAIN, self.numbers[id(value)], ()
+        if self._is_method_of_given(value):
+            raise self.journal.refuse("it returns or keeps a method of an argument", self.source)
         if self.journal.is_outside(value) or self._is_method_of_outside(value):
             self.leaves.append(value)
             return LEAF
@@ -149,6 +151,15 @@ class Flattening:
         """Whether a value is a method of an object from outside: as good as the one that another call would make."""
         parts = (value.__self__, value.__func__) if type(value) is MethodType else (value,)
         return all(map(self.journal.is_outside, parts))
+
+    def _is_method_of_given(self, value: Any) -> bool:
+        """Whether a value is a method of an object that the next call finds another one in place of."""
+        if type(value) is not MethodType:
+            return False
+        owner, tracer = value.__self__, self.journal.tracer
+        if not isinstance(owner, Tensor):
+            return id(owner) in self.journal.paths
+        return id(owner) in tracer.leaf_of and tracer.is_found(tracer.leaf_of[id(owner)])
 
     def _of_numpy(self, value: Any) -> Structure:
         """A number of NumPy's, or an array that this call computes: NumPy, or a kernel in its place."""

@@ -42,17 +42,19 @@ def is_traced(value: Any) -> bool:
 def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     """Tensors that results view and that are no results: what several view, so that a write to one reaches the others.
 
-    And those whose views compiled code computes apart from them, see `_Related`, or whose writes count for themselves.
+    And those whose views compiled code computes apart from them, see `_Related`, or whose writes count for themselves,
+    or are refused as those to one of several views are.
     """
     found: dict[int, Tensor] = {}
     views: dict[int, int] = {}
     known = set(map(id, results))
     for result in filter(is_traced, results):
         refuse_unassignable(type(result), result._data.source or tracer.begins)
-        base, _ = _base(tracer, result, known)
+        base, steps = _base(tracer, result, known)
         if base is not result and is_traced(base) and id(base) not in known:
             found[id(base)] = base
-            apart = tracer.is_silent(base) or _is_copied(tracer, result, base)
+            refused = result.requires_grad and any(step.among is not None for step in steps)
+            apart = refused or tracer.is_silent(base) or _is_copied(tracer, result, base)
             views[id(base)] = views.get(id(base), 0) + (2 if apart else 1)
     return [t for t in found.values() if views[id(t)] > 1]
 
@@ -212,7 +214,7 @@ class _Related:
 
     def __post_init__(self) -> None:
         # What the views were made of belongs to the trace.
-        self.steps = [View(None, s.op, tuple(map(_kept, s.arguments)), s.tracked) for s in self.steps]  # type: ignore
+        self.steps = [View(None, s.op, tuple(map(_kept, s.arguments)), s.tracked, s.among) for s in self.steps]  # type: ignore
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
         base: Any = flat[self.source] if self.source is not None else value_at(self.outside, arguments)
@@ -228,11 +230,12 @@ class _Related:
                 base = step.op(base, *(_evaluated(a, values) for a in step.arguments))
             finally:
                 mode.set_grad_mode(before)
+            base._view.among = step.among
         last = self.steps[-1]
         arguments = tuple(_evaluated(a, values) for a in last.arguments)
         if self.copied:
             result._data = last.op.view_eager(base._data, *arguments)
-        result._view = View(base, last.op, arguments, last.tracked)
+        result._view = View(base, last.op, arguments, last.tracked, last.among)
         if last.tracked:
             result._storage.register(result)
 
@@ -286,9 +289,10 @@ def new_gradients(tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
     return out
 
 
-def changed_flags(tracer: Tracer) -> list[tuple[int, Tensor, bool]]:
-    """(leaf, tensor, whether it requires a gradient now) for those from outside where that has changed."""
-    return [(tracer.leaf_of[id(t)], t, not flag) for t, flag in tracer.flags.values() if t._requires_grad != flag]
+def changed_flags(tracer: Tracer) -> list[tuple[int, Tensor | Slot, bool]]:
+    """(leaf, tensor or where it lies, whether it requires a gradient now) where that has changed outside."""
+    changed = [(tracer.leaf_of[id(t)], t, not flag) for t, flag in tracer.flags.values() if t._requires_grad != flag]
+    return [(leaf, tracer.slots.get(leaf, t), flag) for leaf, t, flag in changed]
 
 
 def own_gradients(results: list[Any]) -> list[tuple[int, int]]:
@@ -360,11 +364,11 @@ class RequireResults:
 
 @dataclass
 class RequireGradients:
-    """Sets `requires_grad` of outside tensors: (leaf, tensor, value)."""
+    """Sets `requires_grad` of outside tensors: (leaf, tensor or where it lies, value)."""
 
-    changes: list[tuple[int, Tensor, bool]]
+    changes: list[tuple[int, Tensor | Slot, bool]]
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
-        for leaf, tensor, value in self.changes:
-            target = arguments[leaf] if leaf < len(arguments) else tensor
+        for leaf, outside, value in self.changes:
+            target = arguments[leaf] if leaf < len(arguments) else value_at(outside, arguments)
             target._requires_grad = value

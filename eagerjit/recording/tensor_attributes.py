@@ -34,6 +34,7 @@ def is_assigned(tensor: Tensor, name: str) -> bool:
     return name in _WHOLE or is_given(tensor, name)
 
 
+_SLOTS = frozenset(("_data", "_grad", "_hooks", "_index", "_node", "_storage", "_view"))
 _OF_HISTORY = frozenset(("grad_fn", "is_leaf", "retains_grad"))
 
 
@@ -44,6 +45,8 @@ def note_asked(journal: Journal, tensor: Any, name: str = "") -> None:
     if not isinstance(tensor, Tensor) or hasattr(tensor, "_pattern") or not isinstance(tensor._data, np.ndarray):
         return  # of a sparse one what it consists of is found
     journal.tracer.value(tensor)
+    if name in _SLOTS:
+        raise TraceBreak(f"it reads {name} of a tensor from outside", user_line())
     if name in _OF_HISTORY:
         node = tensor._node
         journal.checks.append(lambda: tensor._node is node)

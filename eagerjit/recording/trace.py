@@ -107,6 +107,7 @@ class Tracer(Inputs, Examples):
             raise RuntimeError("a tensor of another trace was used: it left the function that was traced")
         leaf = self.new_leaf()
         self.load(leaf, Op.LOAD_OBJECT, self.object(tensor))
+        self.constants.add(leaf)
         if not self._is_related(tensor):
             return self.tensor_leaf(tensor, leaf, symbolic=False)
         self._related[id(tensor)] = tensor

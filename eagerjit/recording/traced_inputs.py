@@ -32,6 +32,9 @@ class Inputs(Places, Numbers):
     row_major = False
     """Whether this records part of an op whose results are row-major, wherever its arguments lie."""
 
+    outlives_call = True
+    """Whether what is recorded serves other calls, which find other tensors outside."""
+
     needs_grad = False
     """Whether calls depend on which tensors require gradients."""
 
@@ -52,12 +55,19 @@ class Inputs(Places, Numbers):
         self.n_leaves = 0
         self.leaf_of: dict[int, int] = {}
         self.writable: set[int] = set()
+        self.constants: set[int] = set()
+        """Leaves that are the same tensor in every call."""
+        self._guarded: set[tuple[int, str]] = set()
         self.broken: TraceBreak | None = None
         """What ends the recording once the function has: it caught an error that other calls may not meet."""
         self.kinds_asked: dict[int, type] = {}  # classes that are asked before operations, by leaf
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
         self.turned: set[Node] = set()  # results of elementwise work in the order of its operands
+
+    def value(self, tensor: Tensor) -> Node:
+        """The node that holds a tensor's present value."""
+        raise NotImplementedError
 
     def writes_to(self, tensor: Tensor) -> int:
         """How often the memory of a tensor was written in this trace."""
@@ -109,6 +119,8 @@ class Inputs(Places, Numbers):
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
         self._arguments[id(tensor)] = node
         self.leaf_of[id(tensor)] = leaf
+        if self.is_found(leaf):
+            self.guard_object(leaf, Op.TYPE_IS, type(tensor))
         return node
 
     def _refuse_contiguous(self, shape: tuple[sizes.Expr, ...], strides: tuple[sizes.Expr, ...]) -> None:
@@ -154,6 +166,60 @@ class Inputs(Places, Numbers):
         leaf = self.new_leaf()
         self.load(leaf, Op.LOAD_ATTRIBUTE, self.leaf_of[id(tensor)], self.object(name))
         self.guard_object(leaf, Op.IS, value)
+
+    def guard_leaf(self, tensor: Tensor) -> None:
+        """Require that an outside tensor is a leaf, as here. TraceBreak where it is none: the next one's is another."""
+        if type(tensor._data) is Node or not self.outlives_call:
+            return
+        if tensor._node is not None:
+            raise TraceBreak("the history of a tensor from outside was read", user_line())
+        self.guard_own_slot(tensor, "_node", None)
+
+    def guard_base(self, tensor: Tensor) -> None:
+        """Require that an outside tensor that one is, or is a view of, is no view, as here. TraceBreak where it is."""
+        while type(tensor._data) is Node and tensor._view is not None:
+            tensor = tensor._view.base
+        if type(tensor._data) is Node or not self.outlives_call:
+            return
+        if tensor._view is not None:
+            raise TraceBreak("what a tensor from outside is a view of was asked", user_line())
+        self.guard_own_slot(tensor, "_view", None)
+
+    def guard_detached(self, tensor: Tensor) -> None:
+        """Require that an outside tensor has no gradient and is no view, as here: to detach it in place is nothing."""
+        if type(tensor._data) is Node or not self.outlives_call:
+            return
+        if tensor._requires_grad or tensor._view is not None:
+            raise TraceBreak("a tensor from outside was detached in place", user_line())
+        self.guard_own_slot(tensor, "_view", None)
+
+    def guard_ends(self, tensors: Iterable[Tensor]) -> None:
+        """Require that outside tensors at which a gradient ends are leaves, or are none, as here, and have no hooks.
+
+        Of those that are the same in every call hooks are looked for elsewhere, see `guards.comparing.Hooks`.
+        """
+        for tensor in tensors:
+            leaf = self.leaf_of.get(id(tensor))
+            if type(tensor._data) is Node or leaf is None or leaf in self.constants:
+                continue
+            if tensor._hooks or (tensor._node is not None and tensor._node.hooks):
+                raise TraceBreak("hooks of a tensor from outside see its gradient", user_line())
+            self.guard_own_slot(tensor, "_hooks", tensor._hooks)
+            if tensor._node is None:
+                self.guard_own_slot(tensor, "_node", None)
+                continue
+            node, hooks = self.new_leaf(), self.new_leaf()
+            self.load(node, Op.LOAD_ATTRIBUTE, leaf, self.object("_node"))
+            self.load(hooks, Op.LOAD_ATTRIBUTE, node, self.object("hooks"))
+            self.guard_object(hooks, Op.IS, tensor._node.hooks)
+
+    def guard_own_slot(self, tensor: Tensor, name: str, value: Any) -> None:
+        """Require once that a slot of an outside tensor holds this object, if other calls may find another tensor."""
+        self.value(tensor)
+        leaf = self.leaf_of[id(tensor)]
+        if leaf not in self.constants and (leaf, name) not in self._guarded:
+            self._guarded.add((leaf, name))
+            self.guard_slot(tensor, name, value)
 
     def misfit(self, error: ValueError, inputs: Iterable[Node], attributes: Mapping[str, Any]) -> RuntimeError:
         """The plain call's error of operands that do not fit: it tells sizes, to which this ties the recording."""

@@ -19,7 +19,7 @@ from eagerjit.tensors.tensor import Parameter, Tensor, new_tensor, storage_of
 
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """copy.deepcopy of a leaf: views of what was copied before are views of the copy, but Parameters lie alone."""
-    if self._node is not None:
+    if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage"

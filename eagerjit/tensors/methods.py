@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from typing import Any
 
@@ -33,8 +32,10 @@ from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.entry import install_method
 from eagerjit.runtime.remembered import Remembered
+from eagerjit.state import state
 from eagerjit.tensors import conversion as c
 from eagerjit.tensors import copying, moving, places
+from eagerjit.tensors.hooks import Handle, add_hook, leaf_hooks, node_hooks
 from eagerjit.tensors.mistakes import only_tensors
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import index_beside
@@ -207,50 +208,6 @@ def backward(
     api.backward(self, gradient, retain_graph, create_graph, inputs)
 
 
-class Handle:
-    """Removes a hook: `remove()`, or at the end of a `with` block. `id` is the hook's key in its table."""
-
-    _numbers = itertools.count()
-
-    def __init__(self, hooks: dict[int, Any], first: int = 0):
-        self._hooks, self.id = hooks, first + next(Handle._numbers)
-
-    def remove(self) -> None:
-        """Take the hook away."""
-        if self._hooks.pop(self.id, None) is not None:
-            mode.bump_epoch()
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
-def add_hook(hooks: dict[int, Any], hook: Any, prepend: bool = False) -> Handle:
-    """Put a hook in a table, behind all others or before them."""
-    handle, others = Handle(hooks), dict(hooks) if prepend else {}
-    for number in others:
-        del hooks[number]
-    hooks[handle.id] = hook
-    hooks.update(others)
-    mode.bump_epoch()
-    return handle
-
-
-def _node_hooks(tensor: Tensor) -> dict[int, Any]:
-    """The hooks of a tensor that is not a leaf: the smaller their numbers, the earlier they are called."""
-    if tensor._node.hooks is None:
-        tensor._node.hooks = {}
-    return tensor._node.hooks.setdefault(tensor._index, {})
-
-
-def _leaf_hooks(tensor: Tensor, kind: str) -> dict[int, Any]:
-    if tensor._hooks is None:
-        tensor._hooks = {}
-    return tensor._hooks.setdefault(kind, {})
-
-
 _HOOKED = "a hook is given to a tensor from outside"
 
 
@@ -261,17 +218,17 @@ def register_hook(self: Tensor, hook: Any) -> Handle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     self._refuse_in_trace(_HOOKED)
     if self._node is None:
-        return add_hook(_leaf_hooks(self, "grad"), hook)
-    return add_hook(_node_hooks(self), hook)
+        return add_hook(leaf_hooks(self, "grad"), hook)
+    return add_hook(node_hooks(self), hook)
 
 
 @method
 def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Handle:
     """Calls hook(tensor) after this leaf's `.grad` was updated."""
+    self._refuse_in_trace(_HOOKED)
     if self._node is not None or not self._requires_grad:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    self._refuse_in_trace(_HOOKED)
-    return add_hook(_leaf_hooks(self, "post"), hook)
+    return add_hook(leaf_hooks(self, "post"), hook)
 
 
 @method
@@ -279,9 +236,9 @@ def retain_grad(self: Tensor) -> None:
     """Keep the gradient of a tensor that is not a leaf in `.grad`."""
     if not self._requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    self._refuse_in_trace("a tensor from outside is told to keep its gradient")
     if self._node is None or (self._hooks or {}).get("retained"):
         return
-    self._refuse_in_trace("a tensor from outside is told to keep its gradient")
     reference = weakref.ref(self)
 
     def keep(gradient: Tensor) -> None:
@@ -290,8 +247,8 @@ def retain_grad(self: Tensor) -> None:
             known = tensor.grad
             tensor.grad = gradient.detach().clone() if known is None else known + gradient
 
-    _leaf_hooks(self, "retained")[0] = keep
-    hooks = _node_hooks(self)
+    leaf_hooks(self, "retained")[0] = keep
+    hooks = node_hooks(self)
     hooks[Handle(hooks, AFTER_ALL_HOOKS).id] = keep  # what is kept is what all hooks have made of it, later ones too
     mode.bump_epoch()
 
@@ -299,6 +256,8 @@ def retain_grad(self: Tensor) -> None:
 @method
 def detach_(self: Tensor) -> Tensor:
     """Drop the tensor's history in place."""
+    if state.tracer is not None:
+        state.tracer.guard_detached(self)
     if self._view is not None and self._view.tracked:
         raise RuntimeError("Can't detach views in-place. Use detach() instead")
     self._node, self._index, self._requires_grad = None, 0, False

@@ -44,19 +44,38 @@ def _refuse_recording() -> None:
         raise TraceBreak("it reads the hooks of a tensor", user_line())
 
 
+def _base(tensor: Tensor) -> Tensor | None:
+    """The tensor that this one is a view of, itself none; None for what has memory of its own or is detached."""
+    if state.tracer is not None:
+        state.tracer.guard_base(tensor)
+    root = tensor
+    while root._view is not None and not root._view.op.detaches:
+        root = root._view.base
+    return None if root is tensor else root
+
+
+def _retains_grad(tensor: Tensor) -> bool:
+    """Whether `retain_grad` was asked of a tensor that is no leaf."""
+    return not tensor.is_leaf and bool((tensor._hooks or {}).get("retained"))
+
+
+def _output_nr(tensor: Tensor) -> int:
+    """Which result of its operation the tensor is."""
+    return 0 if tensor.is_leaf else tensor._index
+
+
 PROPERTIES: dict[str, property] = {
+    "_base": property(_base),
     **{f"is_{kind}": constant_property(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
     **{f"is_{n}": constant_property(False, f"Whether the layout is `{layout}`.") for n, layout in _SPARSE.items()},
     "is_cpu": property(lambda self: device_of(self) is CPU, doc="Whether the tensor lives on the CPU."),
     "is_cuda": property(lambda self: device_of(self).type == "cuda", doc="Whether the tensor lives on a CUDA device."),
     "is_meta": property(lambda self: device_of(self) is NOWHERE, doc="Whether the tensor has no memory."),
-    "retains_grad": property(
-        lambda self: bool((self._hooks or {}).get("retained")), doc="Whether `retain_grad` was asked of a non-leaf."
-    ),
+    "retains_grad": property(_retains_grad),
     "_backward_hooks": property(_backward_hooks),
     "_post_accumulate_grad_hooks": property(_post_accumulate_hooks),
     "__cuda_array_interface__": property(lambda self: _interface(self), doc="What libraries for devices read."),
-    "output_nr": property(lambda self: self._index, doc="Which result of its operation the tensor is."),
+    "output_nr": property(_output_nr),
     "name": property(lambda self: None, doc="None: tensors have no names."),
 }
 
@@ -231,5 +250,5 @@ METHODS: dict[str, Any] = {
         pin_memory, is_pinned, record_stream, is_shared, share_memory_, is_set_to, as_subclass, new, resize, to_dense,
     )},
     "_make_subclass": staticmethod(make_subclass), "_make_wrapper_subclass": staticmethod(make_wrapper_subclass),
-    "_is_view": lambda self: self._view is not None,
+    "_is_view": lambda self: self._base is not None,
 }  # fmt: skip

@@ -49,9 +49,8 @@ class View:
 
     __slots__ = ("among", "arguments", "base", "op", "tracked")
 
-    def __init__(self, base: Tensor, op: Any, arguments: tuple[Any, ...], tracked: bool):
-        self.base, self.op, self.arguments, self.tracked = base, op, arguments, tracked
-        self.among: Any = None
+    def __init__(self, base: Tensor, op: Any, arguments: tuple[Any, ...], tracked: bool, among: Any = None):
+        self.base, self.op, self.arguments, self.tracked, self.among = base, op, arguments, tracked, among
 
     def read(self, tracer: Any, base: Node) -> Node:
         """The view of another value of the base."""
@@ -175,8 +174,8 @@ class Tensor(TensorOperators, metaclass=TensorClass):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation produced this tensor."""
-        if self._requires_grad:
-            self._refuse_in_trace("the history of a tensor from outside was read")
+        if self._requires_grad and state.tracer is not None:
+            state.tracer.guard_leaf(self)
         return self._node is None
 
     @property
@@ -219,14 +218,6 @@ class Tensor(TensorOperators, metaclass=TensorClass):
             from eagerjit.watching.observation import TraceBreak, user_line
 
             raise TraceBreak(reason, user_line())
-
-    @property
-    def _base(self) -> Tensor | None:
-        """The tensor that this one is a view of, itself none; None for what has memory of its own or is detached."""
-        root = self
-        while root._view is not None and not root._view.op.detaches:
-            root = root._view.base
-        return None if root is self else root
 
     def __hash__(self) -> int:
         if state.tracer is not None:

@@ -1,5 +1,5 @@
 """What registering a hook returns."""
 
-from eagerjit.tensors.methods import Handle as RemovableHandle
+from eagerjit.tensors.hooks import Handle as RemovableHandle
 
 __all__ = ["RemovableHandle"]

@@ -40,7 +40,7 @@ from eagerjit.recording.rounding import ROUNDED, as_float, of_math, rounded
 from eagerjit.recording.traced_ranges import range_instead
 from eagerjit.recording.traced_texts import tied_text
 from eagerjit.runtime.source import is_library
-from eagerjit.tensors.methods import Handle
+from eagerjit.tensors.hooks import Handle
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import BLIND

@@ -11,6 +11,7 @@ import numpy as np
 
 import eagerjit
 from eagerjit.runtime import dtypes
+from eagerjit.state import state
 from eagerjit.tensors import creation
 from eagerjit.tensors.tensor import Tensor, is_asked, new_tensor
 
@@ -125,6 +126,8 @@ default_collate_fn_map: dict[Any, Any] = {
 def _stacked(samples: Sequence[Tensor]) -> Tensor:
     """`stack`; by NumPy, which compiles nothing, where it comes to the same."""
     first = samples[0]
+    if state.tracer is not None:
+        return eagerjit.stack(list(samples), 0)
     alike = all(type(s._data) is np.ndarray and s.dtype is first.dtype and not s._requires_grad for s in samples)
     if not alike or any(is_asked(type(s)) or s.shape != first.shape for s in samples):
         return eagerjit.stack(list(samples), 0)
