@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
 
 PLACE = re.compile(r" \((?:\w+|[^()]*\.py:\d+)\)(?=: the dimension has size)")
+ADDRESS = re.compile(" at 0x[0-9a-f]+")
 """Where an index was out of range: plain calls name the operation, compiled ones the line."""
 
 
@@ -26,13 +29,20 @@ class Showing:
             return self.tensor(value)
         if isinstance(value, Mapping):
             return ["dict", *((repr(k), self(v)) for k, v in value.items())]
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, collections.deque)):
             return ["list" if type(value) is list else "tuple", *map(self, value)]
+        if hasattr(value, "named_buffers"):
+            tensors = (*value.named_parameters(), *value.named_buffers())
+            return [type(value).__name__, value.training, *((k, self(v)) for k, v in tensors)]
+        if hasattr(value, "initial_seed"):
+            return ["generator", self(value.get_state())]
         if isinstance(value, BaseException):
             return ["error", type(value).__name__, PLACE.sub("", str(value))]
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return [type(value).__name__, *((k, self(v)) for k, v in vars(value).items())]
         if hasattr(value, "__dict__") and not callable(value):
             return [type(value).__name__, *((k, self(v)) for k, v in sorted(vars(value).items()))]
-        return repr(value)
+        return ADDRESS.sub("", repr(value))
 
     def number(self, key: Any) -> int:
         return self.numbers.setdefault(key, len(self.numbers))

@@ -7,14 +7,17 @@ calls go all the way; one that raises is kept now and then, in a `try`.
 
     python -m tests.property.statements compiled --seed 0 --seconds 60
     python -m tests.property.statements compiled --seed 0 --seconds 60 --transforms
+    python -m tests.property.statements compiled --seed 0 --seconds 60 --objects
     python -m tests.property.statements torch --seed 0 --seconds 60
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib
+import io
 import linecache
 import os
 import random
@@ -27,6 +30,7 @@ from typing import Any
 
 import eagerjit
 from eagerjit.runtime import cpu
+from tests.property import objects
 from tests.property.programs import hasty_machine
 from tests.property.seen import Showing, parting, parting_from_torch
 
@@ -169,6 +173,7 @@ class Program:
     body: list[list[str]]
     returned: list[str]
     calls: list[list[str]]
+    objects: bool = False
 
     @property
     def function(self) -> list[str]:
@@ -177,10 +182,16 @@ class Program:
 
     @property
     def source(self) -> str:
-        lines = [*self.function, "def script(jit, show):", "    global base", "    f = jit(plain)", "    torch.manual_seed(7)"]
+        lines = [*self.function, "def script(jit, show):", "    global base, G", "    kept = []", "    f = jit(plain)", "    torch.manual_seed(7)"]
+        if self.objects:
+            lines.append("    random.seed(7), np.random.seed(7)")
         for call in self.calls:
             lines += [f"    {line}" for line in call]
-        return PRELUDE + "\n".join(lines) + "\n"
+        return self.prelude + "\n".join(lines) + "\n"
+
+    @property
+    def prelude(self) -> str:
+        return PRELUDE + objects.PRELUDE if self.objects else PRELUDE
 
     def without(self, part: str, i: int) -> Program:
         kept = list(getattr(self, part))
@@ -191,13 +202,14 @@ class Program:
 class Generator:
     """Draws one program."""
 
-    def __init__(self, seed: int, length: int = 8, calls: int = 10, transforms: bool = False):
+    def __init__(self, seed: int, length: int = 8, calls: int = 10, transforms: bool = False, objects_drawn: bool = False):
         self.random = random.Random(seed)
+        self.objects = objects_drawn
         self.transforms = 0.25 if transforms else 0.02
         self.length = length
         self.names: list[str] = []
-        self.scope: dict[str, Any] = {"torch": eagerjit, "__name__": "drawn", "told": str}
-        exec(PRELUDE, self.scope)
+        self.scope: dict[str, Any] = {"torch": eagerjit, "__name__": "drawn", "told": str, "kept": [eagerjit.ones(3, 4)]}
+        exec(compile(PRELUDE + objects.PRELUDE * objects_drawn, "drawn.py", "exec", dont_inherit=True), self.scope)
         choose = self.random.choice
         layouts, sizes, k = [self.layout() for _ in "xyz"], (3, 4), choose((1, 2))
         self.base = choose(BASES)
@@ -208,7 +220,8 @@ class Generator:
         returned = [choose((f"{n}", f"{n}", f"{n}", f"({n}, {{'a': {choose(self.names)}}})", f"{n}[0]", f"{n}.T", "k", f"{n}.shape"))
                     for n in self.random.choices(self.names[-4:] + self.names, k=self.random.randint(1, 4))]  # fmt: skip
         called = self.others(first, layouts, sizes, k, Program(body, returned, []).function, calls)
-        self.program = Program(body, returned, [self.calling(c) for c in called])
+        settle(eagerjit)
+        self.program = Program(body, returned, [self.calling(c) for c in called], self.objects)
 
     def others(self, first: list[str], layouts: list[str], sizes: tuple[int, int], k: Any, function: list[str], calls: int) -> list[list[str]]:
         """The first call and others, of which most do not raise either."""
@@ -226,7 +239,7 @@ class Generator:
             elif chance < 0.36:
                 k = choose((0, 1, 2, 3, 0.5, True))
             made = self.call(layouts, sizes, k)
-            if self.runs([*made, "plain(x, y, z, k)"]) or self.random.random() < 0.1:
+            if self.runs([*made, "kept = plain(x, y, z, k)"]) or self.random.random() < 0.1:
                 called.append(made)
             else:
                 layouts, sizes, k, self.base = drawn
@@ -248,14 +261,18 @@ class Generator:
     def call(self, layouts: list[str], sizes: tuple[int, int], k: Any) -> list[str]:
         a, b = sizes
         made = [f"{n} = {layout.format(k=i, a=a, b=b)}" for i, (n, layout) in enumerate(zip("xyz", layouts, strict=True))]
+        if self.objects and self.random.random() < 0.3:
+            made[self.random.randrange(3)] = f"{self.random.choice('yz')} = {self.random.choice(objects.AGAIN)}"
         return [f"base = {self.base.format(a=a, b=b)}; k = {k}", *made]
 
     def calling(self, made: list[str]) -> list[str]:
         """Lines of the script that make a call, show what came of it, write to that, and show it again."""
         after = self.random.choice(([], [], [], [], [], [], ["r[0].add_(1)"], ["r[-1].mul_(2)"], ["base.add_(1)"], ["sum(t.real.sum() for t in r if t.requires_grad).backward()"], ["(r[0] * r[-1]).sum().backward()"],
                                     ["x.detach().mul_(2)"], ["state.t = make(6, 4)"], ["state.n += 1"], ["state.net.eval()"], ["state.k = 2.0"], ["state.l[0] = x"], ["torch.manual_seed(3)"]))  # fmt: skip
+        if self.objects and self.random.random() < 0.4:
+            after = [self.random.choice(objects.AFTER)]
         show = "yield show([r, x, y, z, base, state, G])"
-        lines = ["r = x = y = z = None", "try:", *(f"    {line}" for line in made), "    r = f(x, y, z, k)", "except Exception as e: yield show(e)", show]
+        lines = ["r = x = y = z = None", "try:", *(f"    {line}" for line in made), "    kept = f(x, y, z, k); r = kept", "except Exception as e: yield show(e)", show]
         return [*lines, "try:", *(f"    {line}" for line in after), "except Exception as e: yield show(e)", show] if after else lines
 
     def filled(self, text: str) -> str:
@@ -272,10 +289,10 @@ class Generator:
 
     def runs(self, lines: list[str]) -> bool:
         """Whether lines run in the scope the program is drawn in."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             try:
-                exec("\n".join(lines), self.scope)
+                exec("\n".join(re.sub(r"\breturn \[x, y\]", "pass", line) for line in lines), self.scope)
             except Exception:
                 return False
         return True
@@ -309,6 +326,12 @@ class Generator:
         choose, chance = self.random.choice, self.random.random()
         if depth and chance > 0.86:
             return self.block(depth)
+        if self.objects and self.random.random() < 0.5:
+            if chance < 0.4:
+                made = self.filled(choose(objects.EXPRESSIONS))
+                self.names.append(f"v{len(self.names)}")
+                return [f"{self.names[-1]} = {made}"]
+            return [self.filled(choose(objects.VIEWS_WRITTEN if chance > 0.75 else objects.EFFECTS))]
         if chance < 0.58:
             unary = choose(UNARY).replace("[", ":[").split(":")
             called = [p for p in unary[1:] if p and not p.startswith("[")]
@@ -327,6 +350,10 @@ class Generator:
         question = self.filled(choose(QUESTIONS))
         head = choose(("with torch.no_grad():", "with torch.no_grad():", "with torch.enable_grad():", f"if {question}:", f"if {question}:", "for i in range(2):", f"for p in {self.name()}.unbind():",
                        "try:", "with torch.autocast('cpu', dtype=torch.bfloat16):", "with torch.random.fork_rng():"))  # fmt: skip
+        if self.objects and self.random.random() < 0.5:
+            head = self.filled(choose(objects.HEADS))
+            if self.random.random() < 0.2:
+                inner.append("    " + choose((f"if {question}: break", f"if {question}: continue", f"if {question}: return [x, y]", f"if {question}: raise KeyError(k)")))
         if head.startswith(("with", "for")):
             self.names = names
         if head.startswith("try"):
@@ -337,23 +364,29 @@ class Generator:
         return [head, *inner]
 
 
+def settle(library: Any) -> None:
+    """Take back the modes that a program may have left."""
+    library.set_grad_enabled(True)
+    library.set_default_dtype(library.float32)
+
+
 def outcome(program: Program, library: Any, jit: Callable[[Any], Any], told: Callable[[Exception], str] = str) -> list[Any]:
     """What a program shows in a library; the last thing is the error that ended it."""
     text, name = program.source, "statements_drawn"
     linecache.cache[f"{name}.py"] = (len(text), None, text.splitlines(True), f"{name}.py")
     scope: dict[str, Any] = {"__name__": name, "torch": library, "told": told}
     showing, seen = Showing(), []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()) as printed:
         warnings.simplefilter("ignore")
         try:
-            exec(compile(text, f"{name}.py", "exec"), scope)
+            exec(compile(text, f"{name}.py", "exec", dont_inherit=True), scope)
             for shown in scope["script"](jit, showing):
                 seen.append(shown)
         except Exception as error:
             seen.append(["ended", type(error).__name__])
         finally:
-            library.set_grad_enabled(True)
-    return seen
+            settle(library)
+    return [*seen, ["printed", printed.getvalue()]]
 
 
 def plain(program: Program, library: Any = eagerjit, told: Callable[[Exception], str] = str) -> list[Any]:
@@ -376,7 +409,7 @@ def difference(program: Program, mode: str, infos: list[Any] | None = None) -> s
     """Where the plain run parts from the compiled one, or from PyTorch's."""
     if mode == "compiled":
         return parting(plain(program), compiled(program, infos if infos is not None else []))
-    if RANDOM.search(program.source[len(PRELUDE) :]):
+    if RANDOM.search(program.source[len(program.prelude) :]):
         return None
     kind = lambda error: type(error).__name__  # noqa: E731
     return parting_from_torch(plain(program, eagerjit, kind), plain(program, importlib.import_module("torch"), kind))
@@ -403,18 +436,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--length", type=int, default=8)
     parser.add_argument("--transforms", action="store_true", help="draw more transforms, Modules and optimizers")
+    parser.add_argument("--objects", action="store_true", help="draw more of Python's objects and what changes them")
     options = parser.parse_args()
     os.environ["EAGERJIT_CACHE"] = "0"
     cpu._target_machine = hasty_machine
     ends, seed, differing, calls, infos = time.time() + options.seconds, options.seed, 0, 0, list[Any]()
     while time.time() < ends:
-        program = Generator(seed, options.length, transforms=options.transforms).program
+        program = Generator(seed, options.length, transforms=options.transforms, objects_drawn=options.objects).program
         calls += len(program.calls)
         found = difference(program, options.mode, infos)
         if found is not None:
             differing += 1
             small = reduced(program, options.mode)
-            print(f"seed {seed}: {difference(small, options.mode)}\n{small.source[len(PRELUDE) :]}", flush=True)
+            print(f"seed {seed}: {difference(small, options.mode)}\n{small.source[len(small.prelude) :]}", flush=True)
         seed += 1
     print(f"{seed - options.seed} programs, {differing} differ; {calls} calls, {sum(i.compiles for i in infos)} compiled, {sum(i.eager_calls for i in infos)} run eagerly")
     return bool(differing)

@@ -23,6 +23,15 @@ def test_statements(start: int) -> None:
     assert sum(info.hits + info.compiles for info in infos) > 12
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_statements_with_objects() -> None:
+    infos: list[Any] = []
+    drawn = [(seed, Generator(seed, objects_drawn=True).program) for seed in range(300, 312)]
+    found = [(seed, difference(program, "compiled", infos)) for seed, program in drawn]
+    assert [pair for pair in found if pair[1] is not None] == []
+    assert sum(info.hits + info.compiles for info in infos) > 12
+
+
 def test_a_difference_is_seen() -> None:
     """The comparison itself: a sign of zero, memory that is shared, a dtype, another kind of error."""
     import eagerjit as torch
