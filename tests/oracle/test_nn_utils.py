@@ -87,6 +87,21 @@ def test_norms_jitted(name: str) -> None:
     assert bits[0] == bits[1]
 
 
+def test_parametrized_modules_are_copied() -> None:
+    for library in (ej, torch):
+        for apply in (library.nn.utils.parametrizations.orthogonal, library.nn.utils.parametrizations.weight_norm):
+            module = apply(library.nn.Linear(3, 2))
+            made = copy.deepcopy(module)
+            assert library.equal(made.weight, module.weight)
+            before = module.weight.detach().clone()
+            with library.no_grad():
+                made.parametrizations.weight.original0.zero_() if hasattr(
+                    made.parametrizations.weight, "original0"
+                ) else made.parametrizations.weight.original.zero_()
+            assert library.equal(module.weight, before)
+            assert type(made).__name__ == "ParametrizedLinear"
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_norms_are_removed_and_copied() -> None:
     for library in (ej, torch):

@@ -39,10 +39,12 @@ def _rebuild_class(module: Any) -> None:
         module.__class__ = owner
     else:
         members = {name: property(partial(_read, name)) for name in functions}
-        module.__class__ = type(owner.__name__, (owner,), {
+        made: Any = type(owner.__name__, (owner,), {
             **members, "_plain_class": owner, "__module__": owner.__module__, "__qualname__": owner.__qualname__,
-            "__doc__": owner.__doc__, "__reduce_ex__": _reduced,
+            "__doc__": owner.__doc__,
         })  # fmt: skip
+        made.__reduce_ex__ = _reduced  # a function of the library in the body of a Module's class would bind to nothing
+        module.__class__ = made
     mode.bump_epoch()
 
 
