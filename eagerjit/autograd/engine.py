@@ -10,7 +10,7 @@ from typing import Any
 from eagerjit.autograd import node_hooks, plain
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.callbacks import with_callbacks
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, joined_calls
+from eagerjit.autograd.expansion import CHECKPOINTS, EXPANDED, GRADIENTS, current, expand_checkpoints, joined_calls
 from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, filled, used_up
 from eagerjit.autograd.placed import Placed
 from eagerjit.autograd.release import release
@@ -23,7 +23,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import pause_observation, resume_observation
 
 Trail = dict[Key, list[Tensor]]
-_expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
+_expanded, _gradients, _checkpoints = EXPANDED.data, GRADIENTS.data, CHECKPOINTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
 
 
 @with_callbacks
@@ -45,7 +45,7 @@ def run(
     either the targets' hooks are left to the walk that this one is part of.
     """
     alone = trail is None and starts is None and not first
-    if alone and not mode.tracing() and not _expanded and not (create_graph and _gradients):
+    if alone and not mode.tracing() and not _expanded and not (create_graph and (_gradients or _checkpoints)):
         before = mode.set_modes(bool(create_graph), True)
         try:
             found = plain.walk(roots, grads, targets, retain_graph, create_graph)
@@ -55,6 +55,8 @@ def run(
             return found or []
     wanted = None if targets is None else {key_of(t) for t in targets}
     nodes, stale, several = collect(roots, wanted, create_graph or state.tracer is not None, first)
+    while create_graph and _checkpoints and expand_checkpoints(nodes):
+        nodes, stale, several = collect(roots, wanted, True, first)
     if _expanded:
         roots = [current(t) for t in roots]
         targets = None if targets is None else [current(t) for t in targets]

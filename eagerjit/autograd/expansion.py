@@ -1,21 +1,23 @@
-"""Compiled calls taken apart, where their gradients are differentiated a third time, or forward.
+"""Compiled calls taken apart, where their gradients are differentiated a third time, or forward; and checkpoints.
 
 A jitted call is one node of the tape, and its gradient, when that has a history, another one, which depends on values
 inside the call; what is compiled ends there. A walk that goes further replaces both by the nodes that the plain call
-would have recorded, at the same places in the order of execution.
+would have recorded, at the same places in the order of execution. A checkpoint is replaced by the nodes of its part
+where a gradient through it has a history: that is the history of the part's values, of which there is one each.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from eagerjit.autograd.node import GradNode
 from eagerjit.runtime import mode
-from eagerjit.state import taken_apart, untraced
+from eagerjit.state import state, taken_apart, untraced
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 Expand = Callable[[], Sequence[Tensor]]
 
@@ -24,6 +26,9 @@ EXPANDED: WeakKeyDictionary[GradNode, Sequence[Tensor]] = WeakKeyDictionary()
 
 GRADIENTS: WeakSet[GradNode] = WeakSet()
 """The nodes of calls' gradients; their ops have the call's node, and what makes both results again (`apart`)."""
+
+CHECKPOINTS: WeakSet[GradNode] = WeakSet()
+"""The nodes of checkpoints, whose ops run their parts again."""
 
 
 def current(tensor: Tensor) -> Tensor:
@@ -83,9 +88,24 @@ def expand_calls(nodes: list[GradNode], wanted: Any) -> bool:
 
 def expand_call(node: GradNode) -> None:
     """Take a call apart."""
-    first = mode.next_sequence()
     with untraced(), taken_apart():
-        EXPANDED[node] = results = node.op.again()
+        _expand(node)
+
+
+def expand_checkpoints(nodes: Iterable[GradNode]) -> bool:
+    """Take apart the checkpoints among nodes that are not used up; whether there were any."""
+    checkpoints = [node for node in nodes if node in CHECKPOINTS and node.inputs is not None]
+    if checkpoints and state.tracer is not None:
+        raise TraceBreak("a gradient through a checkpoint that changes what lives on has a history", user_line())
+    for node in checkpoints:
+        node.op.check(node, (), ())
+        _expand(node)
+    return bool(checkpoints)
+
+
+def _expand(node: GradNode) -> None:
+    first = mode.next_sequence()
+    EXPANDED[node] = results = node.op.again()
     _renumber(results, first, node.sequence)
     for index, table in (node.hooks or {}).items():
         made_by = results[index]._node

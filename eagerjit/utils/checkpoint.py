@@ -10,6 +10,7 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.amp.autocast import switch
 from eagerjit.autograd import engine, walk_graph
+from eagerjit.autograd.expansion import CHECKPOINTS
 from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.stale import check_inputs
 from eagerjit.effects.cautions import caution
@@ -180,6 +181,7 @@ class _Checkpoint(Several):
         node.versions = tuple(map(version_of, node.inputs))
         node.code, node.offset = here() or (None, None)
         node.hooks = node.overwritten = node.replaced = None
+        CHECKPOINTS.add(node)
         for index, position in enumerate(self.positions):
             out = leaves[position] = results[index].detach()
             out._node, out._index, out._requires_grad = node, index, True
@@ -212,9 +214,7 @@ class _Checkpoint(Several):
         self, node: GradNode, grads: Sequence[Any], create_graph: bool, trail: Any, starts: Any
     ) -> list[Tensor | None]:
         began = mode.next_sequence()
-        results = self._again()
-        if self.is_compared:
-            self._compare(_kinds(results))
+        results = self.again()
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
         roots, given = [r for r, _ in pairs], [g for _, g in pairs]
         targets = list(node.inputs or ())
@@ -228,7 +228,7 @@ class _Checkpoint(Several):
                 f"{kinds} instead of {self.kinds}"
             )
 
-    def _again(self) -> list[Tensor]:
+    def again(self) -> list[Tensor]:
         """The results by a second run, with the random numbers and the precision of the first."""
         before, now = mode.set_grad_mode(True), None if self.random is None else Snapshot()
         casting = switch(self.casting)
@@ -244,7 +244,10 @@ class _Checkpoint(Several):
                 now.restore()
         leaves: list[Any] = []
         pytree.flatten(found, leaves)
-        return [leaves[i] for i in self.positions]
+        results = [leaves[i] for i in self.positions]
+        if self.is_compared:
+            self._compare(_kinds(results))
+        return results
 
 
 def _kinds(results: Sequence[Tensor]) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
+from eagerjit.utils.checkpoint import checkpoint
 from tests.soundness.framework import FELL_BACK, case
 from tests.soundness.tools import network
 
@@ -341,3 +342,33 @@ def what_only_a_recording_refuses_under_vmap_is_not_caught(jit):
     for n in (2, 3):
         yield jitted(torch.arange(float(n)).requires_grad_()[:])
         yield jitted(torch.arange(float(n)))
+
+
+def penalty_step(jit, whole):
+    """A part that a gradient runs once more for its own gradient: the sine in it is differentiated once."""
+    w = (torch.arange(16.0).reshape(4, 4) / 7).requires_grad_()
+    forward = lambda x: checkpoint(lambda y: y @ w.sin(), x.tanh(), use_reentrant=False)  # noqa: E731
+    if not whole:
+        forward = jit(forward)
+
+    def step(x):
+        x = x.detach().requires_grad_()
+        out = forward(x)
+        (g,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+        ((out**2).mean() + g.square().sum()).backward()
+        return g.detach()
+
+    step = jit(step) if whole else step
+    for i in range(3):
+        step(torch.linspace(-1.0, 1.0, 24).reshape(6, 4) + i)
+        yield w.grad.clone()
+
+
+@case
+def a_penalty_of_gradients_through_a_checkpoint(jit):
+    yield from penalty_step(jit, True)
+
+
+@case
+def a_penalty_outside_of_gradients_through_a_checkpoint(jit):
+    yield from penalty_step(jit, False)
