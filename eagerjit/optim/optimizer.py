@@ -258,6 +258,8 @@ class Optimizer(helpers.Updates):
         """Options and state, parameters by number."""
         for hook in self._state_hooks["before saving"].values():
             hook(self)
+        if thread.tracer is not None and thread.tracer.journal is not None:
+            thread.tracer.journal.beginning.note_contents(self.state)
         numbers = numbered(self.param_groups)
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]}

@@ -17,6 +17,7 @@ from eagerjit.state import untraced
 from eagerjit.tensors.creation import zeros
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import Renewed, TraceBreak, user_line
+from eagerjit.watching.slots import ABSENT
 
 if TYPE_CHECKING:
     from eagerjit.optim.optimizer import Optimizer
@@ -33,8 +34,10 @@ def begin(optimizer: Optimizer, group: Group, fresh: list[Tensor], leaving: dict
     if any(type(p._data) is Node for p in fresh):
         raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
     options = Group({key: _of_this_call(value) for key, value in group.items()})
+    held = {p: optimizer.state.get(p, ABSENT) for p in fresh}
     with untraced():
         tracer.journal.made_outside(partial(_make, optimizer, options, fresh, leaving))
+    tracer.journal.beginning.filled.append((optimizer.state, held, user_line()))
     if any(id(step) in tracer.written for step in leaving.values()):  # by a step for all, when each had its own count
         raise Renewed("an optimizer's count of steps is divided after the call has taken a step", user_line())
 

@@ -10,6 +10,7 @@ from typing import Any
 from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.state import modes
 from eagerjit.watching.containers import CONTAINERS, copy_of, restore_contents, same_contents
+from eagerjit.watching.observation import NotYet
 from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE
 
 
@@ -20,11 +21,13 @@ class Beginning:
     slots       (holder, key, kind, value): what was read of them is guarded, so every call of the version finds it
     containers  (container, copy of what it held)
     modes       what operations depended on
+    filled      (dictionary, items, line): what it held where calls find more, which the plain call makes at that line
     """
 
     slots: list[tuple[Any, Any, str, Any]] = field(default_factory=list)
     containers: list[tuple[Any, Any]] = field(default_factory=list)
     modes: tuple[Any, ...] = field(default_factory=modes)
+    filled: list[tuple[dict[Any, Any], dict[Any, Any], str]] = field(default_factory=list)
 
     def note(self, holder: Any, key: Any, kind: str, value: Any) -> None:
         """Remember what was read, where it is kept there itself."""
@@ -42,6 +45,18 @@ class Beginning:
         """Remember what a container that was read holds."""
         if isinstance(container, CONTAINERS):
             self.containers.append((container, copy_of(container)))
+
+    def refuse_filled(self) -> None:
+        """End a recording that has read what is filled before calls: what it read may have been empty."""
+        for filled, _, source in self.filled:
+            if any(held is filled for held, _ in self.containers):
+                raise NotYet("it reads the states of an optimizer, which its first step makes", source)
+
+    def empty_again(self) -> None:
+        """Take out what was filled: the plain call fills it."""
+        for filled, items, _ in self.filled:
+            for key, value in items.items():
+                put(filled, key, "item", value)
 
     def contents_of(self, container: Any) -> Any:
         """A copy of a container, with what those of its items held that have been changed since."""

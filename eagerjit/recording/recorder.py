@@ -121,6 +121,8 @@ class Recording:
                 break
             except BaseException as ended:
                 session.leave()  # an interrupt may have come before it was left
+                if not isinstance(ended, Renewed) and tracer.journal is not None:
+                    tracer.journal.beginning.empty_again()
                 if not isinstance(ended, TraceBreak):
                     raise
                 if ended.__cause__ is not None and queued_before(ended.__cause__, began):
@@ -162,6 +164,7 @@ class Recording:
             function, owner = unwrap(self.function)
             surroundings = inspect_code(function, observer, owners := [x for x in (owner, *leaves) if x is not None])
             guards = add_guards(tracer, surroundings, journal)
+            journal.beginning.refuse_filled()
             lists = [x for x in leaves if type(x) is list]
             guards += [Unchanged(x, journal.changing()) for x in lists if not journal.windows.histories.is_open(x)]
             owners += surroundings.owners

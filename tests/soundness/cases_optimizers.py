@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
+from eagerjit import nn
 from tests.soundness.framework import case
 from tests.soundness.tools import network
 
@@ -196,3 +197,57 @@ def a_second_step_without_some_gradients(jit):
         for i in range(4):
             step(torch.ones(2, 3) * i)
             yield list(model.parameters()), optimizer.state_dict()
+
+
+READS_OF_STATES = {
+    "its length": lambda optimizer, w: len(optimizer.state),
+    "a parameter": lambda optimizer, w: w in optimizer.state,
+    "an item": lambda optimizer, w: optimizer.state.get(w) is None,
+    "what is saved": lambda optimizer, w: len(optimizer.state_dict()["state"]),
+}
+
+
+def states_read_before_a_step(jit, read, hooked=False):
+    """The first step makes states: what code reads before it is another thing in the first call than in later ones."""
+    w = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.Adam([w])
+    seen = []
+    if hooked:
+        optimizer.register_step_pre_hook(lambda *_: seen.append(read(optimizer, w)))
+
+    def step(x):
+        optimizer.zero_grad()
+        if not hooked:
+            seen.append(read(optimizer, w))
+        (w * x).sum().backward()
+        optimizer.step()
+
+    step = jit(step)
+    for i in range(4):
+        step(torch.ones(3) + i)
+    yield seen
+
+
+@case
+def a_length_of_states_read_before_a_step(jit):
+    yield from states_read_before_a_step(jit, READS_OF_STATES["its length"])
+
+
+@case
+def a_parameter_looked_for_before_a_step(jit):
+    yield from states_read_before_a_step(jit, READS_OF_STATES["a parameter"])
+
+
+@case
+def a_state_looked_for_before_a_step(jit):
+    yield from states_read_before_a_step(jit, READS_OF_STATES["an item"])
+
+
+@case
+def states_saved_before_a_step(jit):
+    yield from states_read_before_a_step(jit, READS_OF_STATES["what is saved"])
+
+
+@case
+def a_length_of_states_read_by_a_hook_before_a_step(jit):
+    yield from states_read_before_a_step(jit, READS_OF_STATES["its length"], True)
