@@ -10,6 +10,7 @@ from eagerjit.effects.lru_caches import Cache, Remembering, given
 from eagerjit.effects.world import Heard, Listener
 from eagerjit.effects.world_calls import method
 from eagerjit.runtime import frames
+from eagerjit.state import taken_apart
 from eagerjit.watching.instructions import handlers
 from eagerjit.watching.observation import is_internal
 from eagerjit.watching.observer import Observer
@@ -95,5 +96,5 @@ def told_again(function: Callable[..., Any], args: Any, kwargs: Any, heard: Hear
     """The plain call, which hears first what was answered to compiled versions of it."""
     if not heard and not heard.kept:
         return function(*args, **kwargs)
-    with _Retelling(heard):
+    with taken_apart(), _Retelling(heard):  # compiled functions that it calls would ask the world once more
         return function(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import types
 
 import eagerjit as torch
@@ -150,3 +151,21 @@ def ends_of_uniform_numbers_in_the_wrong_order(jit):
 
     for first, last in ((1, 2), (2, 3), (1, 0), (1.0, 2.5), (1.0, 0.5), (0, 4)):
         yield attempt(f, torch.zeros(3), first, last)
+
+
+@case
+def an_error_after_a_compiled_function_has_drawn(jit):
+    """The plain call that raises the error is told what was drawn, and so is what it calls."""
+    inner = jit(lambda x: x * random.random())
+
+    @jit
+    def f(x):
+        x = inner(x)
+        if x.shape[0] == 3:
+            raise ValueError("three rows")
+        return x + 1
+
+    random.seed(3)
+    for n in (3, 2, 3, 2):
+        yield attempt(f, torch.ones(n))
+        yield random.getstate()
