@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiled.evaluated import conjugated, has_complex
 from eagerjit.runtime import mode
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int, zeros: boo
         from eagerjit.autograd import engine
 
         grads, arguments = values[:n_outputs], values[2 * n_outputs :]
-        create_graph = mode.grad_mode()
+        create_graph, began = mode.grad_mode(), mode.next_sequence()
         aliases = [_alias(a) if needed else a for a, needed in zip(arguments, needs, strict=True)]
         before = mode.set_grad_mode(True)
         try:
@@ -69,9 +70,12 @@ def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int, zeros: boo
         results = list(result) if isinstance(result, tuple) else [result]
         connected = [(r, fit(g, r)) for r, g in zip(results, grads, strict=True) if g is not None and r._requires_grad]
         targets = [a for a, needed in zip(aliases, needs, strict=True) if needed and isinstance(a, Tensor)]
-        found = iter(
-            engine.run([r for r, _ in connected], [g for _, g in connected], targets, create_graph, create_graph)
-        )
+        first = 0
+        if state.tracer is not None:  # the walk ends at the arguments, whose histories may begin before the recording
+            targets += [a for a in arguments if isinstance(a, Tensor) and a._node is not None]
+            first = began
+        roots, given = [r for r, _ in connected], [g for _, g in connected]
+        found = iter(engine.run(roots, given, targets, create_graph, create_graph, None, first))
         return tuple(
             _or_zeros(next(found), a, zeros) if needed and isinstance(a, Tensor) else None
             for a, needed in zip(aliases, needs, strict=True)

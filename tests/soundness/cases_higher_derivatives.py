@@ -372,3 +372,19 @@ def a_penalty_of_gradients_through_a_checkpoint(jit):
 @case
 def a_penalty_outside_of_gradients_through_a_checkpoint(jit):
     yield from penalty_step(jit, False)
+
+
+@case
+def grad_of_a_layer_of_recurrent_steps_whose_weights_are_given(jit):
+    """The weights have a history before the call, and so has what is computed of them before the layer."""
+    torch.manual_seed(0)
+    model = torch.nn.GRU(2, 2, batch_first=True)
+    values = dict(model.named_parameters())
+    model.forward = jit(model.forward)
+
+    def loss(given, x):
+        return torch.func.functional_call(model, given, (x,))[0].square().sum()
+
+    for i in range(3):
+        found = torch.func.grad(loss)(values, torch.linspace(-1.0, 1.0, 16).reshape(4, 2, 2) + i)
+        yield [g.flatten() for g in found.values()]
