@@ -181,6 +181,9 @@ class Net(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return self.head(x)
+def row_major(g):
+    """A gradient without the strides of what `autograd.grad` gives, in which compiled calls differ."""
+    return g.clone(memory_format=torch.contiguous_format)
 def noted(name):
     def hook(module, *values):
         log.append((name, module.training, len(values)))
@@ -232,9 +235,9 @@ GRADIENTS = {
     "accumulated": ["loss = loss_of(forward(x), x, y) / 2", "loss.backward()"],
     "two": ["half = (len(x) + 1) // 2", "loss = 0", "for a, b in zip(x.split(half), y.split(half)):", "    part = loss_of(forward(a), a, b)", "    part.backward()", "    loss += part.detach()"],
     "retained": ["out = forward(x)", "loss = loss_of(out, x, y)", "loss.backward(retain_graph=True)", "(out * 0.1).sum().backward()"],
-    "taken": ["loss = loss_of(forward(x), x, y)", "taken = [p for p in s.net.parameters() if p.requires_grad]", "for p, g in zip(taken, torch.autograd.grad(loss, taken, allow_unused=True)):", "    p.grad = g"],
+    "taken": ["loss = loss_of(forward(x), x, y)", "taken = [p for p in s.net.parameters() if p.requires_grad]", "for p, g in zip(taken, torch.autograd.grad(loss, taken, allow_unused=True)):", "    p.grad = None if g is None else row_major(g)"],
     "penalized": ["x = x.detach().requires_grad_()", "out = forward(x)", "g, = torch.autograd.grad(out.sum(), x, create_graph=True)", "loss = loss_of(out, x, y) + g.square().sum()", "loss.backward()"],
-    "functional": ["values = dict(s.net.named_parameters())", "gradients = torch.func.grad(lambda p: loss_of(torch.func.functional_call(s.net, p, (x,)), x, y))(values)", "for name, p in values.items():", "    p.grad = gradients[name].detach()", "loss = sum(g.square().sum() for g in gradients.values())"],
+    "functional": ["values = dict(s.net.named_parameters())", "gradients = torch.func.grad(lambda p: loss_of(torch.func.functional_call(s.net, p, (x,)), x, y))(values)", "for name, p in values.items():", "    p.grad = row_major(gradients[name].detach())", "loss = sum(g.square().sum() for g in gradients.values())"],
     "distilled": ["with torch.no_grad():", "    target = s.old(x).softmax(-1)", "out = forward(x)", "loss = F.mse_loss(out.softmax(-1), target.to(out.dtype)) + loss_of(out, x, y)", "loss.backward()"],
 }  # fmt: skip
 BEFORE_UPDATE = (
