@@ -20,7 +20,7 @@ from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange
-from eagerjit.tensors.tensor import WRITTEN_SEVERAL_TIMES, Tensor
+from eagerjit.tensors.tensor import WRITTEN_SEVERAL_TIMES, Tensor, storage_of
 from eagerjit.watching.observation import TraceBreak, user_line
 
 
@@ -229,6 +229,13 @@ def memory_of(tensor: Tensor) -> tuple[np.ndarray, int, int]:
     item = array.itemsize
     low, high = np.lib.array_utils.byte_bounds(root)
     return root, (array.ctypes.data - low) // item, (high - low) // item if root.size else 0
+
+
+def share_whole(made: Tensor, source: Tensor) -> None:
+    """Let a tensor over the array of another one, but no view of it, know all memory that the array lies in."""
+    apart = source._view is not None or hasattr(source._storage, "whole")
+    if apart and isinstance(source._data, np.ndarray):
+        storage_of(made).whole = memory_of(source)[0]
 
 
 def _places(size: Any, stride: Any, offset: int, device: Any) -> Tensor:

@@ -11,12 +11,13 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
+from eagerjit.ops.strided import memory_of
 from eagerjit.recording.memory_order import views_copy
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.placement import host_array
-from eagerjit.tensors.tensor import Parameter, Tensor, View, share_storage, storage_of
+from eagerjit.tensors.tensor import Parameter, Storage, Tensor, View, share_storage, storage_of
 from eagerjit.watching.observation import NotYet, TraceBreak
 from eagerjit.watching.slots import Slot, value_at
 
@@ -111,7 +112,10 @@ def relations(tracer: Tracer, results: list[Any]) -> list[Finish]:
             found, measured = _origins(tracer, steps, results)
             out.append(_Related(index, source, leaf, outside, steps, found, measured, copied))
         elif tracer.is_silent(result):
-            out.append(_Apart(index, result._storage.version))
+            root = tracer.memory_of(result)
+            source, leaf = positions.get(id(root)), tracer.leaf_of.get(id(root), -1)
+            outside = None if is_traced(root) else tracer.slots.get(leaf, root)
+            out.append(_Apart(index, result._storage.version, source, leaf, outside))
         elif result._storage is not None and result._storage.version:
             out.append(_Written(index, result._storage.version))
     # A base has the versions of its writes before it shares them, and its memory before others view that.
@@ -174,14 +178,25 @@ class _Written:
 
 @dataclass
 class _Apart:
-    """A result that shows the memory of another tensor (`x.data`) and has a count of writes of its own."""
+    """A result that shows the memory of another tensor (`x.data`) and has a count of writes of its own.
+
+    That memory is another result's (`source`), an argument's (`leaf`), an `outside` tensor's, or nothing else's.
+    """
 
     index: int
     version: int
+    source: int | None
+    leaf: int
+    outside: Tensor | Slot | None
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
-        flat[self.index]._storage = None
-        storage_of(flat[self.index]).version = self.version
+        storage = flat[self.index]._storage = Storage()
+        storage.version = self.version
+        owner = flat[self.source] if self.source is not None else value_at(self.outside, arguments)
+        if 0 <= self.leaf < len(arguments):
+            owner = arguments[self.leaf]
+        if owner is not None:
+            storage.whole = memory_of(owner)[0]
 
 
 @dataclass

@@ -14,7 +14,7 @@ from eagerjit.devices import CPU, Device
 from eagerjit.ops import views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
-from eagerjit.ops.strided import memory_of
+from eagerjit.ops.strided import memory_of, share_whole
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.memory_order import laid_out, refuse_single
 from eagerjit.recording.numbers import TracedFloat, wrap
@@ -272,7 +272,9 @@ def get_data(self: Tensor) -> Tensor:
     """The same memory without history, and without in-place writes being noticed."""
     if state.tracer is not None:
         return state.tracer.silence(views.detach(self))
-    return new_tensor(self._data)
+    made = new_tensor(self._data)
+    share_whole(made, self)
+    return made
 
 
 def set_data(self: Tensor, value: Tensor) -> None:
@@ -291,6 +293,7 @@ def set_data(self: Tensor, value: Tensor) -> None:
     if self._requires_grad and not value.dtype.is_differentiable:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     self._data = value._data
+    share_whole(self, value)
 
 
 def reduce_ex(self: Tensor, protocol: Any) -> Any:

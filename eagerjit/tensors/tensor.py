@@ -271,10 +271,10 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
             parameter = state.tracer.silence(data.detach(), cls)
         else:
             parameter = new_tensor(np.empty(0, np.float32) if data is None else data._data, cls)
-            if data is not None and data._view is not None and isinstance(data._data, np.ndarray):
-                from eagerjit.ops.strided import memory_of
+            if data is not None:
+                from eagerjit.ops.strided import share_whole
 
-                storage_of(parameter).whole = memory_of(data)[0]
+                share_whole(parameter, data)
         if requires_grad and data is not None and not data.dtype.is_differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         parameter._requires_grad = bool(requires_grad)

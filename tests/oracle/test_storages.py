@@ -25,7 +25,30 @@ def pair(t: Any) -> Any:
     return x.untyped_storage(), x[2:].storage()
 
 
+def places(t: Any, *tensors: Any) -> Any:
+    """Where each lies in its storage, how large that is, and whether it is the first one's."""
+    first, *_ = storages = [x.untyped_storage() for x in tensors]
+    return [(x.storage_offset(), len(s), s._cdata == first._cdata) for x, s in zip(tensors, storages, strict=True)]
+
+
+def given(t: Any) -> Any:
+    """Tensors that were given the memory of a view, and what was taken of them before they were given other memory."""
+    x, y = t.ones(2), t.arange(6.0)
+    x.data = y[3:]
+    kept = x.data
+    before = places(t, y, x, x[1:], kept)
+    x.data = t.ones(4)
+    return before, places(t, y, x, kept), kept.as_strided((6,), (1,), 0).tolist()
+
+
 CALLS: dict[str, Any] = {
+    "data of views": lambda t: (lambda x: places(t, x, x[1:].data, x[1:].data[1:], x[2:].data.detach(), x.data))(
+        t.arange(6.0)),
+    "data of leaves": lambda t: (lambda x: places(t, x, x.data, x[1:].data))(t.arange(6.0)[2:].requires_grad_()),
+    "data of parameters": lambda t: (lambda x: places(t, x, t.nn.Parameter(x[1:]), t.nn.Parameter(x[1:]).data))(
+        t.arange(6.0)),
+    "data on meta": lambda t: t.empty(6, device="meta")[2:].data.storage_offset(),
+    "data given": given,
     "text": lambda t: [repr(s) for s in pair(t)],
     "places": lambda t: [(str(s.device), s.is_cuda, s.is_sparse, s.is_shared()) for s in pair(t)],
     "sizes": lambda t: [(len(s), s.size(), s.nbytes(), s.element_size()) for s in pair(t)],
