@@ -14,11 +14,13 @@ from eagerjit.compiler.ir import Node
 from eagerjit.ops import index, views
 from eagerjit.ops.histories import check_history
 from eagerjit.ops.index import own_array
-from eagerjit.ops.strided import as_strided, memory_of, restrided
+from eagerjit.ops.strided import as_strided, memory_of, restrided, share_whole
 from eagerjit.runtime import mode
+from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.runtime.meta_array import MetaArray
+from eagerjit.runtime.source import here
 from eagerjit.state import state
-from eagerjit.tensors.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
+from eagerjit.tensors.tensor import Tensor, check_writable, new_tensor, share_storage, storage_of
 from eagerjit.watching.observation import TraceBreak, user_line
 
 # -- shapes changed in place ------------------------------------------------------------------------------------------
@@ -51,6 +53,23 @@ def _let_view(tensor: Tensor, old: Tensor) -> bool:
     return bool(views)
 
 
+def _count_as_written(tensor: Tensor) -> None:
+    """Let versions notice a change of shape, which gradients that read the tensor refuse as they refuse writes."""
+    tracer = state.tracer
+    if tracer is None:
+        storage = storage_of(tensor)
+        storage.version, storage.source = storage.version + 1, here()
+        return
+    owner = tensor
+    while owner._view is not None and not tracer.is_silent(owner) and type(owner._data) is Node:
+        owner = owner._view.base
+    if type(owner._data) is not Node:
+        if not has_each_element_once(owner._data):
+            raise TraceBreak("the shape of a view changes whose base shows elements several times", user_line())
+        tracer.written[id(owner)] = owner
+    tracer.count_write(tensor)
+
+
 def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place version of a view: the tensor itself takes the view's shape and history."""
 
@@ -74,6 +93,7 @@ def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[...,
             storage_of(self).register(self)
         if tracer is not None:
             tracer._values[id(self)] = (self, out._data, tracer.writes_to(self))
+        _count_as_written(self)
         return self
 
     method.__name__ = method.__qualname__ = name
@@ -95,7 +115,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     if self._requires_grad and mode.grad_mode() and self._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
-        self._data, self._storage, self._view = np.empty(0, self._data.dtype), Storage(), None
+        self._data, self._view = np.empty(0, self._data.dtype), None
+        _count_as_written(self)
         return self
     tensor = source if isinstance(source, Tensor) else source.tensor(self.dtype)
     if tensor.dtype is not self.dtype:
@@ -109,7 +130,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
             f'"{tensor.device}".  This is no longer allowed; the devices must match.'
         )
     self._data, self._view = tensor._data, None
-    share_storage(self, tensor)
+    share_whole(self, tensor)
+    _count_as_written(self)
     return self
 
 
@@ -133,11 +155,13 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if place + wanted <= total:
         strides = tuple(s * array.itemsize for s in contiguous_strides(shape))
         self._data = restrided(array, shape, strides)
+        _count_as_written(self)
         return self
     check_writable(array)
     fresh = self.new_empty(shape)
     fresh.view(-1)[: array.size] = self.detach().reshape(-1)
     self._data, self._view = fresh._data, None
+    _count_as_written(self)
     return self
 
 

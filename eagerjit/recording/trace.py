@@ -289,7 +289,7 @@ class Tracer(Inputs, Examples):
         """Make `node` the tensor's value from here on; views and their base follow."""
         if id(tensor) in self.replaced:
             if noticed:
-                self._count_write(tensor)
+                self.count_write(tensor)
             return self.write(self.replaced[id(tensor)][1], node, noticed=False)
         # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
         node = written_like(self, node, self.place(tensor))
@@ -301,7 +301,7 @@ class Tracer(Inputs, Examples):
         if view is not None and id(tensor) not in self._arguments:
             if id(tensor) in self._silent:
                 if noticed:
-                    self._count_write(tensor)
+                    self.count_write(tensor)
                 noticed = False
                 if view.base._node is not None and type(view.base._data) is Node:
                     raise TraceBreak("a value that has a gradient is overwritten through .data", user_line())
@@ -312,12 +312,12 @@ class Tracer(Inputs, Examples):
                 self.written[id(tensor)] = tensor
             self._writes[id(tensor)] = self._writes.get(id(tensor), 0) + 1
             if noticed:
-                self._count_write(tensor)
+                self.count_write(tensor)
         if type(tensor._data) is Node and known is tensor._data:
             tensor._data = node
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
 
-    def _count_write(self, tensor: Tensor) -> None:
+    def count_write(self, tensor: Tensor) -> None:
         """Let the versions that gradients compare notice a write."""
         storage = storage_of(tensor)
         self._versions.setdefault(id(storage), [storage, 0])[1] += 1

@@ -76,3 +76,49 @@ def test_as_in_pytorch(function: Callable[..., Any], requires_grad: bool) -> Non
     for ours in found[1:]:
         for a, b in zip(ours, found[0], strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def turned_without_gradients(t: Any, x: Any) -> Any:
+    leaf = x.clone().requires_grad_()
+    with t.no_grad():
+        leaf.t_()
+    return (leaf,)
+
+
+CHANGES: dict[str, Callable[[Any, Any], Any]] = {
+    "t_": lambda t, x: (x.t_(),),
+    "a view turned": lambda t, x: (x, x[1:].t_()),
+    "one after another": lambda t, x: (x.unsqueeze_(0).squeeze_().transpose_(0, 1).swapaxes_(0, 1).squeeze_(0),),
+    "squeeze_ of nothing": lambda t, x: (x.squeeze_(),),
+    "as_strided_": lambda t, x: (x.as_strided_((2,), (1,)),),
+    "resize_": lambda t, x: (x.resize_(2, 2),),
+    "resize_ to more": lambda t, x: (x.resize_(9, 9),),
+    "resize_ to the same": lambda t, x: (x.resize_(2, 3),),
+    "resize_as_": lambda t, x: (x.resize_as_(t.ones(1)),),
+    "set_": lambda t, x: (x, t.ones(4).set_(x), x.add_(1)),
+    "set_ to a part": lambda t, x: (x, t.ones(4).set_(x[1:]).mul_(2)),
+    "set_ to a storage": lambda t, x: (x, t.ones(4).set_(x.untyped_storage(), 1, (2,), (2,))),
+    "set_ to nothing": lambda t, x: (x.set_(),),
+    "without gradients": turned_without_gradients,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_are_counted(name: str) -> None:
+    found = []
+    for t in (torch, ej):
+        changed = CHANGES[name](t, t.arange(6.0).reshape(2, 3))
+        found.append([(y._version, y.storage_offset(), len(y.untyped_storage())) for y in changed])
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("t", (torch, ej))
+def test_gradients_that_read_what_was_turned_are_refused(t: Any) -> None:
+    x = t.ones(2, 3, requires_grad=True)
+    y = x * 2
+    squared, doubled = (y * y).sum(), (y * 2).sum()
+    y.t_()
+    doubled.backward(retain_graph=True)
+    assert x.grad.tolist() == [[4.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        squared.backward()

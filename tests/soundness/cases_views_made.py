@@ -336,3 +336,24 @@ def expansions_that_repeat_nothing_are_written(jit):
         if result := attempt(of_argument, x, w):
             result[0].sum().backward()
         yield x, w.grad
+
+
+@case(versions=6)
+def shapes_changed_in_place_are_counted(jit):
+    w = torch.ones(3, 4)
+    made = jit(lambda x: [(x * 2).t_().swapaxes_(0, 1)])
+    of_a_part = jit(lambda x: (x[1:].t_(), x * 1))
+    apart = jit(lambda x: (x.detach().unsqueeze_(0), x.data.t_(), w[0].unsqueeze_(-1)))
+    written = jit(lambda x: (x.add_(1), x[1:].squeeze_().mul_(2)))
+    for x in (torch.arange(12.0).reshape(3, 4), torch.ones(2, 5)):
+        for f in (made, of_a_part, apart, written):
+            results = f(x)
+            yield [t._version for t in (*results, x, w)], results
+
+
+@case(outcome=FELL_BACK)
+def what_a_gradient_reads_is_turned(jit):
+    f = jit(lambda x: ((y := x * 2) * y, y.t_())[0].sum())
+    for n in (2, 3):
+        x = torch.ones(n, 3, requires_grad=True)
+        yield attempt(f(x).backward), x.grad
