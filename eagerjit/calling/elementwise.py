@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import own_memory
-from eagerjit.recording.memory_order import in_memory_order
+from eagerjit.recording.memory_order import copied, in_memory_order, laid_out, result_order
 from eagerjit.state import state
 
 
@@ -24,6 +24,23 @@ class ElementwiseOp(Op):
         if tracer is None or tracer.row_major:
             return super().computed(arguments)
         return in_memory_order(tracer, super().computed, arguments, self.apart)
+
+
+class RearrangingOp(Op):
+    """An op whose results have the shape of its first argument and lie in memory in the order of that."""
+
+    def computed(self, arguments: tuple[Any, ...]) -> Any:
+        """What the body gives, copied in the order of the argument."""
+        tracer = state.tracer
+        if tracer is None or tracer.row_major:
+            return super().computed(arguments)
+        order = result_order([laid_out(tracer, arguments[0])])
+        if order is None:
+            return super().computed(arguments)
+        result = self.body(*arguments)
+        parts = result if isinstance(result, tuple) else (result,)
+        made = tuple([tracer.wrap(copied(tracer, tracer.value(part), order)) for part in parts])
+        return made if isinstance(result, tuple) else made[0]
 
 
 class SteppedOp(Op):

@@ -17,6 +17,7 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -197,6 +198,9 @@ def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Runs of equal elements (or of equal slices along a dimension) as one each."""
+    if input.dtype.is_complex:
+        name = "unique" if dim is None else "unique_dim"
+        raise NotImplementedError(f"\"{name}\" not implemented for '{TYPE_NAMES[input.dtype]}'")
     d = None if dim is None else views.dimension(dim, input.ndim)
     if d is not None and any(n == 0 for i, n in enumerate(input.shape) if i != d):
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")

@@ -6,15 +6,14 @@ from typing import Any
 
 from eagerjit.calling.casts import converting
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import RearrangingOp
 from eagerjit.calling.public import sizes_by_name
 from eagerjit.compiler.ops import views as primitives
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
-from eagerjit.recording.memory_order import copied, laid_out, result_order
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
-from eagerjit.state import state
 from eagerjit.tensors.fitting import whole_or_traced
 from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks
 from eagerjit.tensors.placement import beside, device_of
@@ -152,19 +151,7 @@ def _flip(input: Tensor, dims: Any) -> Tensor:
     return emit(primitives.flip, input, dims=tuple([views.dimension(d, input.ndim) for d in dims]))
 
 
-class _Flip(Op):
-    """Reversed elements in memory of their own, in the order in which the tensor's lie."""
-
-    def computed(self, arguments: tuple[Any, ...]) -> Any:
-        """What the body gives, copied in the order of the argument."""
-        tracer = state.tracer
-        if tracer is None or tracer.row_major:
-            return super().computed(arguments)
-        order = result_order([laid_out(tracer, arguments[0])])
-        return tracer.wrap(copied(tracer, tracer.value(self.body(*arguments)), order))
-
-
-_flip_op = _Flip("flip", _flip, (lambda g, out, input, dims: g.flip(dims), None))
+_flip_op = RearrangingOp("flip", _flip, (lambda g, out, input, dims: g.flip(dims), None))
 _flip_op.linear = True
 
 

@@ -17,6 +17,7 @@ from eagerjit.state import state
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.fitting import whole
 from eagerjit.tensors.placement import host_array
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -137,6 +138,9 @@ def unique(
     With `dim` the different slices along it. Raises RuntimeError for slices of no elements.
     """
     reason = "the number of unique elements depends on values"
+    if input.dtype.is_complex:
+        name = "unique" if dim is None else "unique_dim"
+        raise NotImplementedError(f"\"{name}\" not implemented for '{TYPE_NAMES[input.dtype]}'")
     if dim is None:
         ordered, order, fresh, number = _starts.call(input)
     else:

@@ -107,6 +107,8 @@ def _rad2deg(input: Tensor) -> Tensor:
 @define
 def _logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(input / (1 - input)), input kept eps away from 0 and 1."""
+    if input.dtype.is_complex:
+        raise NotImplementedError(f'"logit_cpu" not implemented for {input.dtype}')
     x = input if eps is None else input.clamp(eps, 1.0 - eps)
     return (x / (1.0 - x)).log()
 

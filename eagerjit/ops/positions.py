@@ -8,6 +8,7 @@ from eagerjit.calling.casts import converting
 from eagerjit.calling.dispatch import Op
 from eagerjit.calling.public import public, written
 from eagerjit.compiler.shapes import inverse
+from eagerjit.effects.cautions import caution
 from eagerjit.ops import assignment, pointwise, shaping, subscript, views
 from eagerjit.ops import index as rows
 from eagerjit.ops.counted import nonzero
@@ -103,12 +104,17 @@ def _rows_added(input: Tensor, d: int, index: Tensor, source: Tensor, alpha: Any
 def _copies(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int, Tensor, Tensor]:
     """The dimension, the places along it, and what is written there."""
     d = views.dimension(dim, input.ndim)
-    places = _vector("index_copy_", index, source, d)
     if source.dtype is not input.dtype:
         raise RuntimeError(
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {TYPE_NAMES[input.dtype]} "
             f"and (source) {TYPE_NAMES[source.dtype]}"
         )
+    if input.ndim and source.ndim and input.ndim != source.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({input.ndim})"
+        )
+    places = _vector("index_copy_", index, source, d)
     return d, places, source
 
 
@@ -124,6 +130,8 @@ def _fills(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[int, Ten
     """The dimension, the places along it, the 0-d value, and the sizes of the other dimensions."""
     if index.dtype is not dtypes.int64:
         raise IndexError(f"index_fill_(): Expected dtype int64 for index, but got {index.dtype}")
+    if index.ndim > 1:
+        raise RuntimeError(f"index_fill_(): Index has to be a vector/scalar, but has {index.ndim} dimensions")
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
@@ -172,14 +180,14 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """input with elements, numbered as if flattened, replaced by those of source, or these added."""
     _long("put_", index)
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got {input.dtype} and {source.dtype}"
+        )
     if index.numel() != source.numel():
         raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{source.numel()}, index.numel() = {index.numel()}"
-        )
-    if source.dtype is not input.dtype:
-        raise RuntimeError(
-            f"put_(): self and source expected to have the same dtype, but got {input.dtype} and {source.dtype}"
         )
     op = rows.add_rows if accumulate else rows.put_rows
     return op.call(input.reshape(-1), index.reshape(-1), source.reshape(-1)).reshape(input.shape)
@@ -256,13 +264,19 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
     """input where the condition holds, else other; the condition alone gives the positions where it holds.
 
     All three broadcast; numbers do not change the dtype that tensors promote to. Of the condition alone it is what
-    `nonzero(condition, as_tuple=True)` gives. Raises RuntimeError for a condition that is neither bool nor uint8.
+    `nonzero(condition, as_tuple=True)` gives. Raises RuntimeError for a condition that is neither bool nor uint8, and
+    warns of uint8.
     """
     if input is None and other is None:
         if not isinstance(condition, Tensor):
             kind = type(condition).__name__
             raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {kind}")
         return nonzero(condition, as_tuple=True)
+    if isinstance(condition, Tensor) and condition.dtype is dtypes.uint8:
+        caution(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead."
+        )
     result = pointwise.where.call(condition, input, other)
     return result if out is None else write_out("where", result, out)
 

@@ -16,6 +16,7 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.searching import before_along, keys, place_along
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 # -- extremes -------------------------------------------------------------------------------------------------
@@ -23,6 +24,8 @@ from eagerjit.tensors.tensor import Tensor
 
 def _extremes(name: str, largest: bool, doc: str) -> Any:
     def body(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        if input.dtype.is_complex:
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{TYPE_NAMES[input.dtype]}'")
         if input.ndim == 0:
             return emit(elementwise.cast, input, dtype=input.dtype), as_dtype(0, dtypes.int64)
         found = emit(searches.running, keys(input), dim=dim, largest=largest)

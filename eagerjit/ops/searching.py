@@ -100,7 +100,7 @@ def where_held(flags: Tensor, count: Any) -> Tensor:
 
 
 def _nonzero(input: Tensor, count: Any) -> Tensor:
-    """Positions of the elements that are not zero, in order: a column per dimension."""
+    """Positions of the elements that are not zero, in order: a column per dimension, each together in memory."""
     rest = where_held((input != 0).reshape(-1), count)
     columns: list[Tensor] = []
     for size in reversed(input.shape[1:]):
@@ -109,7 +109,7 @@ def _nonzero(input: Tensor, count: Any) -> Tensor:
         rest = rest // size
     if input.ndim == 0:
         return rest.reshape(count, 1)[:, :0]
-    return stack([rest, *reversed(columns)], 1)
+    return stack([rest, *reversed(columns)]).permute(1, 0)
 
 
 nonzero = Op("nonzero", _nonzero, numbers=("count",), differentiable=False)

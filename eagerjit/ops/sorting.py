@@ -18,6 +18,7 @@ from eagerjit.ops.pointwise import where as where_op
 from eagerjit.ops.searching import begins_run, place_along
 from eagerjit.recording.numbers import expression, to_float
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 sort, argsort, topk = ordering.sort, ordering.argsort, ordering.topk
@@ -160,6 +161,8 @@ _mode_op.results_read = (1,)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The most frequent element along a dimension, with where it is last."""
     d, size = _along(input, dim)
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"\"mode_cpu\" not implemented for '{TYPE_NAMES[input.dtype]}'")
     if size == 0:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
     found = _mode_op.call(input, d)

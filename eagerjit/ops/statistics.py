@@ -37,6 +37,8 @@ def std_mean(
 
 def _nansum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """Sum of the elements that are not NaN."""
+    if input.dtype.is_complex:
+        raise RuntimeError(f"nansum does not support complex inputs, but got {input.dtype}")
     kept = input.where(input.isnan().logical_not(), 0.0) if input.dtype.is_floating_point else input
     return reduce.sum_.call(kept, dim, keepdim, dtype)
 

@@ -285,12 +285,15 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions from start_dim to end_dim as one, a view where possible; a number becomes a vector of one element.
 
-    Raises RuntimeError where start_dim comes after end_dim, IndexError for dimensions out of range.
+    The tensor itself where that is one dimension already. Raises RuntimeError where start_dim comes after end_dim,
+    IndexError for dimensions out of range.
     """
     shape = input.shape
     a, b = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
     if a > b:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if shape and a == b:
+        return input
     return reshape(input, *shape[:a], math.prod(shape[a : b + 1]), *shape[b + 1 :])
 
 
@@ -298,6 +301,8 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension as several, one of whose sizes may be -1: a view. RuntimeError unless their product is its size."""
     shape = input.shape
     d = dimension(dim, len(shape))
+    if not shape:
+        raise RuntimeError("unflatten(): a tensor without dimensions has none to take apart")
     return reshape_view(input, (*shape[:d], *resolve(tuple(sizes), (shape[d],)), *shape[d + 1 :]))
 
 

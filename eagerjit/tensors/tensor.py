@@ -190,11 +190,11 @@ class Tensor(TensorOperators, metaclass=TensorClass):
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"assigned grad expected to be a Tensor or None but got type {type(value).__name__}")
-            if tuple(value.shape) != tuple(self.shape):
-                sizes = f"{list(value.shape)} for a tensor of {list(self.shape)}"
-                raise RuntimeError(f"assigned grad has data of a different size: {sizes}")
-            if value.dtype is not self.dtype:
-                raise RuntimeError(f"assigned grad has dtype {value.dtype}, the tensor has {self.dtype}")
+            if value is self:
+                raise RuntimeError("can't assign a tensor as its own grad")
+            if tuple(value.shape) != tuple(self.shape) or value.dtype is not self.dtype:
+                given, own = f"{value.dtype} of {list(value.shape)}", f"{self.dtype} of {list(self.shape)}"
+                raise RuntimeError(f"assigned grad has data of a different size or dtype: {given} for {own}")
         if state.tracer is not None:
             state.tracer.set_grad(self, value)
         else:

@@ -230,6 +230,9 @@ def _flattened(base: ptr, views: ptr, first: ptr, last: ptr, tracked: bool) -> p
     b = _dimension(last, ndim)
     if a < 0 or b < a:
         return 0
+    if a == b and ndim > 0:
+        Py_IncRef(base)
+        return base
     shape = buffer(8 * MAX_NDIM)
     for axis in range(ndim):
         size = load_i64(load_ptr(array, ARRAY_DIMS), 8 * axis)

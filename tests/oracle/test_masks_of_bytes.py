@@ -41,6 +41,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "written by no dimension": lambda t: written(t, t.tensor(1, dtype=t.uint8), 3.0),
     "too long": lambda t: t.ones(2)[mask(t)],
     "bool": lambda t: t.ones(3)[mask(t).bool()],
+    "where": lambda t: t.where(mask(t), t.ones(3), 0.0),
+    "where of a tensor": lambda t: t.ones(3).where(mask(t), t.zeros(3)),
+    "where alone": lambda t: t.where(mask(t))[0],
 }
 
 

@@ -36,6 +36,19 @@ OF_DTYPES: dict[str, Any] = {
     "cumprod_ to bool": lambda t, d: t.ones(2).to(d).cumprod_(0, dtype=t.bool),
     "linalg.cross": lambda t, d: t.linalg.cross(t.ones(3), t.ones(3).to(d)),
     "cross": lambda t, d: t.cross(t.ones(3).to(d), t.ones(3, dtype=t.int64), 0),
+    "cummax": lambda t, d: tuple(t.tensor([1, 0, 1]).to(d).cummax(0)),
+    "cummin": lambda t, d: tuple(t.tensor([1, 0, 1]).to(d).cummin(0)),
+    "mode": lambda t, d: tuple(t.tensor([1, 0, 1]).to(d).mode()),
+    "unique": lambda t, d: t.tensor([1, 0, 1]).to(d).unique(),
+    "unique along": lambda t, d: t.unique(t.tensor([[1], [0], [1]]).to(d), dim=0),
+    "unique_consecutive": lambda t, d: t.tensor([1, 0, 1]).to(d).unique_consecutive(),
+    "unique_consecutive along": lambda t, d: t.tensor([[1], [1]]).to(d).unique_consecutive(dim=0),
+    "nansum": lambda t, d: t.tensor([1, 0, 1]).to(d).nansum(),
+    "logit": lambda t, d: (t.tensor([1, 1]).to(d) / 2).logit() if d != t.bool else t.tensor([True]).logit(),
+    "put_": lambda t, d: t.ones(3).put_(t.tensor([0]), t.ones(1).to(d)),
+    "put_ of others": lambda t, d: t.ones(3).put_(t.tensor([0]), t.ones(2).to(d)),
+    "index_copy_": lambda t, d: t.ones(3, 2).index_copy_(0, t.tensor([0]), t.ones(1, 2).to(d)),
+    "index_copy_ of others": lambda t, d: t.ones(3, 2).index_copy_(0, t.tensor([0]), t.ones(2, 2).to(d)),
     "numbers": lambda t, d: [int(t.tensor(1).to(d)), float(t.tensor(1).to(d))],
 }
 
@@ -65,7 +78,17 @@ def test_ranks(name, rank):
     compare(OF_RANKS[name], np.ones((2,) * rank, np.float32))
 
 
+def own_gradient(t: Any) -> None:
+    """A tensor made its own gradient."""
+    x = t.ones(2)
+    x.grad = x
+
+
 CALLS: dict[str, Any] = {
+    "index_fill by a matrix": lambda t: t.ones(3).index_fill(0, t.tensor([[0]]), 1.0),
+    "index_copy of another rank": lambda t: t.ones(3, 2).index_copy(0, t.tensor([1]), t.ones(1, 2, 1)),
+    "unflatten of a number": lambda t: t.tensor(1.0).unflatten(0, (-1, 1)),
+    "its own gradient": own_gradient,
     "take_along_dim below": lambda t: t.take_along_dim(t.ones(3), t.tensor([-1])),
     "take_along_dim beyond": lambda t: t.take_along_dim(t.ones(3), t.tensor([3])),
     "take_along_dim": lambda t: t.take_along_dim(t.arange(6.0).reshape(2, 3), t.tensor([[4], [1]])),

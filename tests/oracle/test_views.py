@@ -368,6 +368,17 @@ def test_writes_to_views_read_operands_as_they_were(view: Any) -> None:
         assert x.tolist() == y.tolist()
 
 
+def test_one_dimension_flattened_is_the_tensor_itself():
+    def same(library):
+        x, row = library.ones(2, 3).T, library.ones(3)
+        flattened = (x.flatten(0, 0), x.flatten(1), x.flatten(), library.nn.Flatten()(x), library.flatten(row, -1, -1))
+        return [y is x or y is row for y in flattened]
+
+    assert same(eagerjit) == same(torch) == [True, True, False, True, True]
+    row = eagerjit.ones(3)
+    assert eagerjit.jit(lambda x: x.flatten())(row) is row
+
+
 @pytest.mark.parametrize("name", ["index_copy", "index_add", "index_fill"])
 def test_rows_of_inner_dimensions_lie_as_in_pytorch(name):
     def strides(library):
