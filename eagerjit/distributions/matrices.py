@@ -124,7 +124,7 @@ class Wishart(Covariance, ExponentialFamily):
         diagonal = v.diagonal(dim1=-2, dim2=-1)
         return self._wide_df() * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def _bartlett_sampling(self, sample_shape: Any = ()) -> Tensor:
         """By Bartlett's decomposition: a triangle of normal numbers below the roots of chi-squared ones."""
         like = {"dtype": self._unbroadcasted_scale_tril.dtype, "device": self._unbroadcasted_scale_tril.device}
         freedom = self.df.unsqueeze(-1) - creation.arange(self._size(), **like)
@@ -132,6 +132,9 @@ class Wishart(Covariance, ExponentialFamily):
         below = normal_like(self._extended_shape(sample_shape), self._unbroadcasted_scale_tril).tril(-1)
         factor = self._unbroadcasted_scale_tril @ (below + diagonal.clamp(min=precision(diagonal.dtype)).diag_embed())
         return factor @ factor.mT
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self._bartlett_sampling(sample_shape)
 
     def _log_scale(self) -> Tensor:
         """Half the logarithm of the determinant of twice the covariance."""

@@ -575,6 +575,17 @@ def test_divergence_of_wishart_distributions() -> None:
     same(*found, 1e-8)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_wishart_samples_that_are_not_corrected(library: Any) -> None:
+    library.manual_seed(0)
+    wishart = library.distributions.Wishart(library.tensor([4.0, 5.0]), library.eye(2) * 3)
+    found = wishart._bartlett_sampling(library.Size((3,)))
+    assert found.shape == (3, 2, 2, 2) and (library.linalg.eigvalsh(found) > 0).all()
+    with library.random.fork_rng():
+        drawn = wishart._bartlett_sampling(library.Size())
+    assert drawn.shape == (2, 2, 2) and (drawn == drawn.mT).all()
+
+
 def test_divergence_of_wishart_distributions_has_gradients() -> None:
     def divergence(df: Any, factor: Any) -> Any:
         matrix = ej.tensor(MATRIX, dtype=ej.float64)

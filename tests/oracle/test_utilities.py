@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,31 @@ def test_model_zoo(tmp_path: Any) -> None:
     ej.save({"w": ej.ones(2)}, tmp_path / "weights.pth")
     found = ej.utils.model_zoo.load_url("https://example.com/weights.pth", model_dir=str(tmp_path))
     assert found["w"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("library", [ej, torch])
+def test_extensions_are_not_built(library: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    tools = importlib.import_module(f"{library.__name__}.utils.cpp_extension")
+    assert tools.CUDA_HOME is tools.ROCM_HOME is None and not tools.IS_HIP_EXTENSION
+    assert not tools.is_ninja_available() and isinstance(tools.include_paths(), list)
+    assert isinstance(tools.library_paths(), list) and tools.BuildExtension.with_options(use_ninja=False)
+    with pytest.raises(RuntimeError, match="Ninja is required"):
+        tools.verify_ninja_availability()
+    (tmp_path / "one.cpp").write_text("int one() { return 1; }")
+    for build in (tools.load, lambda **options: tools.load_inline(cpp_sources=["int one() { return 1; }"], name="one")):
+        with pytest.raises(RuntimeError):
+            build(name="one", sources=[str(tmp_path / "one.cpp")])
+
+
+def test_makers_of_extensions_refuse() -> None:
+    tools = ej.utils.cpp_extension
+    for make in (tools.CppExtension, tools.CUDAExtension, tools.SyclExtension):
+        with pytest.raises(RuntimeError, match="Error building extension 'one': eagerjit"):
+            make("one", ["one.cpp"])
+    with pytest.raises(RuntimeError, match="eagerjit has no headers"):
+        tools.BuildExtension()
 
 
 @pytest.mark.parametrize("policy", ["list", "function"])
