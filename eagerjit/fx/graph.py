@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import keyword
 import operator
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from eagerjit.effects.cautions import caution
 from eagerjit.fx.node import Node, map_arg
 from eagerjit.runtime.dtypes import DType
 
@@ -32,19 +32,53 @@ class PythonCode(NamedTuple):
     globals: dict[str, Any]
 
 
+class NodeList:
+    """The Nodes of a graph as they are while a loop runs: it comes by those that are added ahead, not those erased."""
+
+    def __init__(self, graph: Graph, direction: str = "_next"):
+        self.graph, self.direction = graph, direction
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[Node]:
+        node = getattr(self.graph._root, self.direction)
+        while node is not self.graph._root:
+            if not node._erased:
+                yield node
+            node = getattr(node, self.direction)
+
+    def __reversed__(self) -> Iterator[Node]:
+        return iter(NodeList(self.graph, "_prev" if self.direction == "_next" else "_next"))
+
+
+class InsertPoint:
+    """Where a graph's next Nodes come, from now until the end of a `with` statement, or for good without one."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]):
+        self.graph, self.before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: object) -> None:
+        self.graph._insert = self.before
+
+
 class Graph:
-    """A list of Nodes in the order in which they run."""
+    """Nodes in the order in which they run."""
 
     def __init__(self, owning_module: Any = None, tracer_cls: Any = None):
-        self._nodes: list[Node] = []
+        self._root = Node(self, "", "root", "", (), {})
         self._names: set[str] = set()
-        self._insert: int | None = None
+        self._insert: Callable[[Node], None] = self._root.prepend
         self.owning_module = owning_module
 
     @property
-    def nodes(self) -> list[Node]:
-        """The Nodes in order, in a list of its own."""
-        return list(self._nodes)
+    def nodes(self) -> NodeList:
+        """The Nodes in order."""
+        return NodeList(self)
 
     # -- making ----------------------------------------------------------------------------------------------------
 
@@ -52,13 +86,10 @@ class Graph:
         self, op: str, target: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
         name: str | None = None, type_expr: Any = None,
     ) -> Node:  # fmt: skip
-        """One more Node, at the end or where `inserting_before` says."""
+        """One more Node, at the end or where `inserting_before` or `inserting_after` says."""
         made = Node(self, self._name(name or _wanted(op, target)), op, target, tuple(args or ()), dict(kwargs or {}),
                     type_expr)  # fmt: skip
-        place = len(self._nodes) if self._insert is None else self._insert
-        self._nodes.insert(place, made)
-        if self._insert is not None:
-            self._insert += 1
+        self._insert(made)
         return made
 
     def _name(self, wanted: str) -> str:
@@ -107,7 +138,7 @@ class Graph:
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
         """Copies of all Nodes of another graph but its output, whose value is returned."""
-        for node in g._nodes:
+        for node in g.nodes:
             if node in val_map:
                 continue
             if node.op == "output":
@@ -126,31 +157,43 @@ class Graph:
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _inserting(self, place: int) -> Iterator[None]:
-        before, self._insert = self._insert, place
-        try:
-            yield
-        finally:
-            self._insert = before
+    def inserting_before(self, n: Node | None = None) -> InsertPoint:
+        """New Nodes come before this one, each after the last of them; without one, at the front as `inserting_after`.
 
-    def inserting_before(self, n: Node | None = None) -> Any:
-        """A context in which new Nodes come before this one; without, at the front."""
-        return self._inserting(0 if n is None else self._nodes.index(n))
+        In a `with` statement until its end, otherwise from now on. Raises AssertionError for a Node of another graph.
+        """
+        if n is None:
+            return self.inserting_after(self._root)
+        if n.graph is not self:
+            raise AssertionError("Node to insert before is not in graph.")
+        return InsertPoint(self, n.prepend)
 
-    def inserting_after(self, n: Node | None = None) -> Any:
-        """A context in which new Nodes come after this one; without, at the end."""
-        return self._inserting(len(self._nodes) if n is None else self._nodes.index(n) + 1)
+    def inserting_after(self, n: Node | None = None) -> InsertPoint:
+        """New Nodes come right after this one, each before the last of them; without one, at the end.
+
+        In a `with` statement until its end, otherwise from now on. Raises AssertionError for a Node of another graph.
+        """
+        if n is None:
+            return self.inserting_before(self._root)
+        if n.graph is not self:
+            raise AssertionError("Node to insert after is not in graph.")
+        return InsertPoint(self, n.append)
 
     def erase_node(self, to_erase: Node) -> None:
-        """Drop a Node. Raises RuntimeError for one that others use."""
+        """Drop a Node, with a warning if it is gone. Raises RuntimeError for one that others use or another graph's."""
         if to_erase.users:
             raise RuntimeError(
                 f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: "
                 f"{to_erase.users}!"
             )
-        self._nodes.remove(to_erase)
-        to_erase._set((), {})
+        if to_erase.graph is not self:
+            raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
+        if to_erase._erased:
+            caution(f"erase_node({to_erase}) on an already erased node")
+            return
+        to_erase._leave()
+        to_erase._erased = True
+        to_erase._set(map_arg(to_erase.args, lambda n: None), map_arg(to_erase.kwargs, lambda n: None))
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Drop Nodes that nothing uses and that change nothing; whether there were any."""
@@ -164,7 +207,7 @@ class Graph:
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
         """The Nodes of a kind, and with a target."""
-        return [n for n in self._nodes if n.op == op and (target is None or n.target == target)]
+        return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def output_node(self) -> Node:
         """The Node that says what is returned."""
@@ -174,7 +217,7 @@ class Graph:
         """Raise RuntimeError unless Nodes come after those that they use, names differ, and Modules exist."""
         seen: set[Node] = set()
         names: set[str] = set()
-        for node in self._nodes:
+        for node in self.nodes:
             for used in node.all_input_nodes:
                 if used not in seen:
                     raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined!")
@@ -198,14 +241,14 @@ class Graph:
     def print_tabular(self) -> None:
         """Print the Nodes as a table."""
         rows = [("opcode", "name", "target", "args", "kwargs")]
-        rows += [(n.op, n.name, str(n.target), str(n.args), str(n.kwargs)) for n in self._nodes]
+        rows += [(n.op, n.name, str(n.target), str(n.args), str(n.kwargs)) for n in self.nodes]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         rows.insert(1, tuple("-" * w for w in widths))  # type: ignore[arg-type]
         for row in rows:
             print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
 
     def __str__(self) -> str:
-        return "\n    ".join(["graph():", *(n.format_node() for n in self._nodes)])
+        return "\n    ".join(["graph():", *(n.format_node() for n in self.nodes)])
 
 
 def _wanted(op: str, target: Any) -> str:
@@ -229,11 +272,11 @@ class _Printer:
 
     def code(self) -> PythonCode:
         last: dict[Node, Node] = {}
-        for node in self.graph._nodes:
+        for node in self.graph.nodes:
             for used in node.all_input_nodes:
                 last[used] = node
         inputs, lines = [], []
-        for node in self.graph._nodes:
+        for node in self.graph.nodes:
             if node.op == "placeholder":
                 inputs.append(node.target + (f" = {self.value(node.args[0])}" if node.args else ""))
                 if node.target.lstrip("*") != node.name:

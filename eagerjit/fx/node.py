@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eagerjit.fx.graph import Graph
 
-OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output", "root")
+"""What Nodes are; `root` is the end of the ring that a Graph's Nodes are."""
 
 
 _CHANGING = ("_assert", "_assert_is_none", "setitem")
@@ -63,6 +64,8 @@ class Node:
         self.users: dict[Node, None] = {}
         self._inputs: dict[Node, None] = {}
         self.meta: dict[str, Any] = {}
+        self._next = self._prev = self
+        self._erased = False
         self._args, self._kwargs = args, kwargs
         self._set(args, kwargs)
 
@@ -99,25 +102,31 @@ class Node:
 
     @property
     def next(self) -> Node:
-        """The Node after this one."""
-        nodes = self.graph._nodes
-        return nodes[nodes.index(self) + 1]
+        """The Node after this one; after the last, one that stands for the ends."""
+        return self._next
 
     @property
     def prev(self) -> Node:
-        """The Node before this one."""
-        nodes = self.graph._nodes
-        return nodes[nodes.index(self) - 1]
+        """The Node before this one; before the first, one that stands for the ends."""
+        return self._prev
 
     def append(self, x: Node) -> None:
         """Put a Node of the graph after this one."""
-        x.graph._nodes.remove(x)
-        self.graph._nodes.insert(self.graph._nodes.index(self) + 1, x)
+        self._next.prepend(x)
 
     def prepend(self, x: Node) -> None:
-        """Put a Node of the graph before this one."""
-        x.graph._nodes.remove(x)
-        self.graph._nodes.insert(self.graph._nodes.index(self), x)
+        """Put a Node of the graph before this one. Raises AssertionError for one of another graph."""
+        if x.graph is not self.graph:
+            raise AssertionError("Attempting to move a Node into a different Graph")
+        if x is self:
+            return
+        x._leave()
+        x._prev, x._next = self._prev, self
+        self._prev._next = self._prev = x
+
+    def _leave(self) -> None:
+        """Leave the ring; this Node still knows its neighbors, from which loops over the Nodes go on."""
+        self._prev._next, self._next._prev = self._next, self._prev
 
     def update_arg(self, idx: int, arg: Any) -> None:
         """Another positional argument."""

@@ -105,10 +105,9 @@ def _replace(graph: Graph, match: InternalMatch, replacement: Graph, changed: di
 def _first_after(graph: Graph, results: list[Node]) -> Node:
     """The first Node that uses one of these; without, the one after the last of these."""
     users = {user for node in results for user in node.users}
-    nodes = graph.nodes
     if users:
-        return next(node for node in nodes if node in users)
-    return nodes[max(map(nodes.index, results)) + 1]
+        return next(node for node in graph.nodes if node in users)
+    return next(node for node in reversed(graph.nodes) if node in results).next
 
 
 def _adopt(gm: GraphModule, replacement: Module) -> None:
