@@ -285,7 +285,10 @@ def new_subgroups_by_enumeration(
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("algorithms", "autograd", "elastic", "fsdp", "nn", "optim", "rpc", "run", "tensor"):
+    if name in (
+        "_functional_collectives", "algorithms", "autograd", "checkpoint", "elastic", "fsdp", "nn", "optim", "rpc",
+        "run", "tensor",
+    ):  # fmt: skip
         return importlib.import_module(f"eagerjit.distributed.{name}")
     if name == "init_device_mesh" or name == "DeviceMesh":
         from eagerjit.distributed import tensor

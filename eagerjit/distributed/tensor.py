@@ -36,6 +36,13 @@ class Shard(Placement):
 
 
 @dataclass(frozen=True)
+class _StridedShard(Shard):
+    """Along a dimension, of which each process holds several pieces."""
+
+    split_factor: int = 1
+
+
+@dataclass(frozen=True)
 class Replicate(Placement):
     """Not at all: every process holds all of it."""
 
@@ -47,4 +54,5 @@ class Partial(Placement):
     reduce_op: str = "sum"
 
 
-implicit_replication = distribute_tensor = distribute_module = parallelize_module = _refuse
+compute_local_shape_and_global_offset = implicit_replication = _refuse
+distribute_tensor = distribute_module = parallelize_module = _refuse

@@ -53,11 +53,13 @@ _PLACES = {
     )), "eagerjit.distributed.fsdp"
     ),
     **dict.fromkeys((f"torch.distributed.{name}" for name in (
-        "_tensor", "_tensor.experimental", "tensor.parallel", "tensor.placement_types",
+        "_tensor", "_tensor.experimental", "tensor._utils", "tensor.parallel", "tensor.placement_types",
     )), "eagerjit.distributed.tensor"),
     **dict.fromkeys((f"torch.distributed.elastic.{name}" for name in (
         "multiprocessing", "multiprocessing.errors",
     )), "eagerjit.distributed.elastic"),
+    "torch.distributed.checkpoint.hf_storage": "eagerjit.distributed.checkpoint",
+    "torch.distributed.checkpoint.state_dict": "eagerjit.distributed.checkpoint",
     "torch.distributed.constants": "eagerjit.distributed.groups",
     "torch.distributed.distributed_c10d": "eagerjit.distributed",
     "torch.distributed.launch": "eagerjit.distributed.run",
@@ -88,6 +90,9 @@ _PLACES = {
     )},
     **{f"torch.utils.data.{name}": "eagerjit.utils.data" for name in (
         "dataset", "dataloader", "sampler", "distributed", "_utils",
+    )},
+    **{f"torch.utils.data.datapipes.{name}": "eagerjit.utils.data.datapipes" for name in (
+        "datapipe", "iter", "iter.combinatorics",
     )},
     "torch.utils.data._utils.collate": "eagerjit.utils.data.collate",
     "torch.utils.data._utils.pin_memory": "eagerjit.utils.data.pinning",

@@ -53,7 +53,15 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.futures import Future, collect_all
 from torch.autograd.grad_mode import no_grad
 from torch._tensor_str import PRINT_OPTS, _add_suffixes, _tensor_str
+from torch.distributed._functional_collectives import wait_tensor
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy
+from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+from torch.distributed.tensor.placement_types import _StridedShard
+from torch.utils.cpp_extension import CUDA_HOME, load
+from torch.utils.data.datapipes.iter.combinatorics import ShufflerIterDataPipe
 from torch.distributed.tensor import DTensor
 from torch.distributions.utils import _standard_normal, lazy_property
 from torch.functional import einsum
@@ -136,6 +144,9 @@ assert DeviceObjType and Graph and Value
 assert why(lambda: FSDPModule()) and why(lambda: implicit_replication()) and why(lambda: _get_trace_graph(why))
 assert _precision_to_scale_tril(torch.eye(2) * 4)[0, 0] == 0.5 and 0 < _clipped_sigmoid(torch.tensor(-200.0)) < 1
 assert pin_memory({"a": [1, "b"]}) == {"a": [1, "b"]} and torch.utils.deterministic.fill_uninitialized_memory
+assert _StridedShard(0, split_factor=2) != _StridedShard(0, split_factor=1) and CUDA_HOME is None
+assert why(lambda: load("one", [])) and why(compute_local_shape_and_global_offset) and why(HuggingFaceStorageReader)
+assert sorted(ShufflerIterDataPipe(range(4))) == [0, 1, 2, 3]
 assert HASH_REGEX.search("net-5c106cde.pth").group(1) == "5c106cde"
 set_device_states([], [])
 dynamo.config.suppress_errors = True
