@@ -33,7 +33,9 @@ class GraphModule(Module):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        own = type(cls.__name__, (cls,), {"__module__": cls.__module__, "__qualname__": cls.__qualname__})
+        # Packages tell such classes by this text, to replace `forward` in the class: `recompile` then still replaces it.
+        names = {"__module__": cls.__module__, "__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"}
+        own = type("GraphModuleImpl", (cls,), names)
         return object.__new__(own)
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule"):

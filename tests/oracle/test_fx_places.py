@@ -138,3 +138,21 @@ def test_an_erased_node_has_no_inputs() -> None:
         graph.erase_node(node)
         found.append([node.args, node.kwargs, node.all_input_nodes, [user.name for user in y.users]])
     assert found[0] == found[1]
+
+
+def test_classes_of_graph_modules_are_told_by_their_text() -> None:
+    found = []
+    for t in LIBRARIES:
+        module = t.fx.symbolic_trace(t.nn.Sequential(t.nn.ReLU()))
+        kept = module.forward
+        type(module).forward = lambda self, x: x + 1
+        before = module(t.tensor([-2.0])).tolist()
+        type(module).forward = kept
+        *_, output = module.graph.nodes
+        with module.graph.inserting_before(output):
+            output.replace_input_with(output.args[0], module.graph.call_function(t.exp, (output.args[0],)))
+        module.recompile()
+        kind = type(module)
+        found.append([kind.__name__, kind.__qualname__, "GraphModuleImpl" in str(kind), before,
+                      module(t.tensor([-2.0])).tolist()])  # fmt: skip
+    assert found[0] == found[1]
