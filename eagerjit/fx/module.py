@@ -33,7 +33,7 @@ class GraphModule(Module):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # Packages tell such classes by this text, to replace `forward` in the class: `recompile` then still replaces it.
+        # Packages tell such classes by this text, and replace `forward` in the class: `recompile` still replaces it.
         names = {"__module__": cls.__module__, "__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"}
         own = type("GraphModuleImpl", (cls,), names)
         return object.__new__(own)

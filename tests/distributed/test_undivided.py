@@ -128,6 +128,7 @@ def test_policies() -> None:
         policy = tools.MixedPrecisionPolicy(param_dtype=t.bfloat16)
         found.append([
             str(policy.param_dtype), policy.reduce_dtype, policy.cast_forward_inputs,
-            tools.CPUOffloadPolicy().pin_memory, isinstance(tools.CPUOffloadPolicy(), tools.OffloadPolicy), tools.MixedPrecisionPolicy() == policy,
+            tools.CPUOffloadPolicy().pin_memory, isinstance(tools.CPUOffloadPolicy(), tools.OffloadPolicy),
+            tools.MixedPrecisionPolicy() == policy,
         ])  # fmt: skip
     assert found[0] == found[1]
