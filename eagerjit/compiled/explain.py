@@ -18,7 +18,9 @@ from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.runtime.mode import GRAD_OFF
+from eagerjit.runtime.program import Op
 from eagerjit.runtime.records import record
+from eagerjit.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from eagerjit.compiled.compilation import Report
@@ -240,6 +242,9 @@ def guards_of(report: Report, names: Mapping[int, str]) -> list[str]:
             out.append(f"{name}: {b.node.type}, {layout}{needs}")
         elif isinstance(b, (FloatLeaf, IntLeaf)):
             out.append(f"{name}: any {'float' if isinstance(b, FloatLeaf) else f'int, {b.size}'}")
+        elif isinstance(b, ObjectGuard) and b.op is Op.TYPE_IS:
+            if (kind := objects[b.object]) is not Tensor:  # which the line of a tensor says
+                out.append(f"{name} is of class {kind.__name__}")
         elif isinstance(b, ObjectGuard):
             out.append(f"{name} {b.op.name.lower()} {_shown(objects[b.object])}")
         elif isinstance(b, SameGuard):
