@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd import node_hooks
 from eagerjit.autograd.leaf_nodes import accumulator
+from eagerjit.recording.memory_order import dense_order, lies_in
 from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
-from eagerjit.tensors.moving import row_major
+from eagerjit.tensors.moving import ordered, row_major
 from eagerjit.tensors.parted import PartedTensor
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import call_back
@@ -90,10 +92,10 @@ def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], cre
         if known is not None:
             grad = known + grad
         elif create_graph:
-            grad = _copied(grad)  # what has a history may be a view, and the gradient of another tensor too
+            grad = _copied(grad, leaf)  # what has a history may be a view, and the gradient of another tensor too
         else:
-            if id(grad) in shared or borrowed(grad):
-                grad = _copied(grad)
+            if id(grad) in shared or borrowed(grad, leaf):
+                grad = _copied(grad, leaf)
             shared.add(id(grad))
             grad = grad if grad._node is None else grad.detach()
         if state.tracer is None:
@@ -102,9 +104,14 @@ def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], cre
             state.tracer.set_grad(leaf, grad)
 
 
-def _copied(grad: Tensor) -> Tensor:
-    """A gradient in memory of its own, in row-major order."""
-    return grad.clone() if isinstance(grad, PartedTensor) else row_major.call(grad)
+def _copied(grad: Tensor, leaf: Tensor) -> Tensor:
+    """A gradient in memory of its own, in the order of its leaf."""
+    if isinstance(grad, PartedTensor):
+        return grad.clone()
+    order = dense_order(leaf)
+    if order is None:
+        return row_major.call(grad)
+    return ordered.call(grad, order)
 
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
@@ -116,10 +123,15 @@ def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
         mode.set_grad_mode(before)
 
 
-def borrowed(grad: Tensor) -> bool:
-    """Whether a gradient's memory may be another tensor's, or strided."""
+def borrowed(grad: Tensor, leaf: Tensor | None = None) -> bool:
+    """Whether a gradient's memory may be another tensor's, or is not in the order of its leaf, without gaps."""
+    order = None if leaf is None else dense_order(leaf)
     if state.tracer is not None:
-        return grad._view is not None or not grad.is_contiguous()
+        return grad._view is not None or not lies_in(grad, order)
     data = grad._data
-    viewing = data.is_view if isinstance(data, DeviceArray) else data.base is not None
-    return viewing or not data.flags.c_contiguous
+    if isinstance(data, DeviceArray):
+        viewing = data.is_view
+    else:
+        # What is not row-major is a view of an array, which none but it holds where it is its own.
+        viewing = data.base is not None and (order is None or sys.getrefcount(data.base) > 2)
+    return viewing or not lies_in(grad, order)

@@ -256,9 +256,10 @@ class Module(Calls, Tree, State):
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move parameters and buffers, and convert floating point and complex ones to a dtype, in place.
 
-        to(dtype), to(device, dtype), to(tensor). Raises TypeError for a dtype of integers or truth values.
+        to(dtype), to(device, dtype), to(tensor); to(memory_format=...) lays out those of 4 and 5 dimensions. Raises
+        TypeError for a dtype of integers or truth values, and RuntimeError for a format of another rank.
         """
-        device, dtype, _, _ = _parse_to(*args, **kwargs)
+        device, dtype, _, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not dtype.is_differentiable:
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
@@ -266,6 +267,8 @@ class Module(Calls, Tree, State):
         if device is not None:
             place = wanted(device)
             self._apply(lambda t: _moved(t, place))
+        if memory_format is not None:
+            self._apply(lambda t: t.to(memory_format=memory_format) if t.ndim in (4, 5) else t)
         return self if dtype is None else self._convert(dtype)
 
     def _convert(self, dtype: DType) -> Self:

@@ -15,11 +15,13 @@ from eagerjit.ops import index, views
 from eagerjit.ops.histories import check_history
 from eagerjit.ops.index import own_array
 from eagerjit.ops.strided import as_strided, memory_of, restrided, share_whole
+from eagerjit.recording.channels_last import FORMATS, last_order, lies_last
 from eagerjit.runtime import mode
 from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.runtime.source import here
 from eagerjit.state import state
+from eagerjit.tensors.limits import check_format, contiguous_format, format_named, preserve_format
 from eagerjit.tensors.tensor import Tensor, check_writable, new_tensor, share_storage, storage_of
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -141,8 +143,26 @@ def contiguous_strides(size: Any) -> tuple[int, ...]:
 
 
 def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
-    """Give the tensor another shape; elements keep their order in memory, new ones are undefined."""
+    """Give the tensor another shape; elements keep their order in memory, new ones are undefined.
+
+    Strides are those of `memory_format`. Raises RuntimeError for a rank that it does not have.
+    """
     shape = tuple(map(int, views.shape_argument(size)))
+    check_format("resize_", memory_format, len(shape))
+    if memory_format is preserve_format:
+        raise RuntimeError(f"Unsupported memory format {memory_format}")
+    resized = _resized(self, shape)
+    if memory_format is None or memory_format.name not in FORMATS:
+        return resized
+    order = last_order(len(shape))
+    array, turned = resized._data, contiguous_strides([shape[d] for d in order])
+    strides = tuple(turned[order.index(d)] * array.itemsize for d in range(len(shape)))
+    resized._data = restrided(array, shape, strides)
+    return resized
+
+
+def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The tensor in another shape, in row-major order unless it has that shape already."""
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     if any(d < 0 for d in shape):
@@ -166,8 +186,12 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 
 def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
-    """Give the tensor another one's shape; see `resize_`."""
-    return resize_(self, the_template.shape)
+    """Give the tensor another one's shape, and its memory format where that is to be preserved; see `resize_`."""
+    if memory_format is preserve_format:
+        formats = {rank: name for name, rank in FORMATS.items()}
+        last = lies_last(the_template)
+        memory_format = format_named(formats[the_template.ndim]) if last else contiguous_format
+    return resize_(self, the_template.shape, memory_format=memory_format)
 
 
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:

@@ -80,9 +80,9 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 
 def cfloat(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor as complex64."""
-    return self.to(dtypes.complex64)
+    return self.to(dtypes.complex64, memory_format=memory_format)
 
 
 def cdouble(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor as complex128."""
-    return self.to(dtypes.complex128)
+    return self.to(dtypes.complex128, memory_format=memory_format)

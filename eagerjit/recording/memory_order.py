@@ -14,7 +14,8 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.ops import elementwise, views
-from eagerjit.compiler.shapes import inverse
+from eagerjit.compiler.shapes import contiguous_strides, inverse
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -141,6 +142,27 @@ def order_of_array(array: Any) -> Order | None:
     if array.flags.c_contiguous or array.ndim < 2 or not array.size:
         return None
     return order_of_steps([array.shape], [tuple(map(abs, array.strides))])
+
+
+def dense_order(tensor: Tensor) -> Order | None:
+    """The order in which a tensor's elements fill its memory; None for row-major order, and where they leave gaps."""
+    tracer = state.tracer
+    if tracer is None:
+        order = order_of_array(tensor._data)
+        return order if order is not None and tensor._data.transpose(order).flags.c_contiguous else None
+    node = laid_out(tracer, tensor)
+    order = result_order([node])
+    if order is None:
+        return None
+    shape, strides = (tuple([part[d] for d in order]) for part in (node.type.shape, layout(node).strides))
+    expected = contiguous_strides(shape)
+    dense = all(d == 1 or sizes.equal(s, e) for d, s, e in zip(shape, strides, expected, strict=True))
+    return order if dense else None
+
+
+def lies_in(tensor: Tensor, order: Order | None) -> bool:
+    """Whether a tensor's elements fill memory in an order; None is row-major."""
+    return tensor.is_contiguous() if order is None else tensor.detach().permute(order).is_contiguous()
 
 
 def order_of_steps(shapes: Sequence[Exprs], steps: Sequence[Exprs]) -> Order | None:

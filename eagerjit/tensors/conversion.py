@@ -16,6 +16,7 @@ from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.ops.strided import memory_of, share_whole
 from eagerjit.recording.arrays import TracedArray
+from eagerjit.recording.channels_last import FORMATS
 from eagerjit.recording.memory_order import laid_out, refuse_single
 from eagerjit.recording.numbers import TracedFloat, wrap
 from eagerjit.runtime import dtypes, making, mode
@@ -24,6 +25,7 @@ from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import state
 from eagerjit.tensors import creation
+from eagerjit.tensors.limits import check_format
 from eagerjit.tensors.making import strided
 from eagerjit.tensors.mistakes import only_tensor
 from eagerjit.tensors.placement import array_at, device_of, host_array, wanted
@@ -188,9 +190,11 @@ def shown(input: Tensor) -> str:
 @Remembered
 def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
     """Whether elements lie in row-major order, or with channels last, without gaps."""
-    if getattr(memory_format, "name", "").startswith("channels_last"):
-        rank = 4 if memory_format.name == "channels_last" else 5
-        return input.ndim == rank and is_contiguous(input.movedim(1, -1))
+    if memory_format is not None:
+        rank = FORMATS.get(getattr(memory_format, "name", ""))
+        if rank is not None:
+            return input.ndim == rank and is_contiguous(input.movedim(1, -1))
+        check_format("is_contiguous", memory_format, input.ndim)
     if state.tracer is not None:
         return _is_contiguous_node(laid_out(state.tracer, input))
     return input._data.flags.c_contiguous

@@ -66,7 +66,7 @@ class iinfo(metaclass=_Kept):
 
 
 class memory_format:
-    """How dimensions are ordered in memory. Of channels last nothing is made: results are row-major then."""
+    """How dimensions are ordered in memory."""
 
     def __init__(self, name: str):
         self.name = name
@@ -87,3 +87,20 @@ SINGLETONS.add(memory_format)
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 legacy_contiguous_format = contiguous_format
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
+
+
+def check_format(name: str, given: Any, rank: int) -> None:
+    """Refuse what is no memory format, or not one of tensors of this rank."""
+    if given is None:
+        return
+    if type(given) is not memory_format:
+        kind = type(given).__name__
+        raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {kind}")
+    wanted = {channels_last: 4, channels_last_3d: 5}.get(given, rank)
+    if rank != wanted:
+        raise RuntimeError(f"required rank {wanted} tensor to use {given.name} format")
+
+
+def keeps_order(given: Any) -> bool:
+    """Whether a memory format is that of the tensor that is copied."""
+    return given is None or given is preserve_format

@@ -8,12 +8,14 @@ from typing import Any
 
 from eagerjit.compiler.shapes import inverse
 from eagerjit.devices import CPU, Device
+from eagerjit.recording.channels_last import FORMATS, last_order
 from eagerjit.recording.memory_order import Order, in_order, laid_out, order_of_array, result_order
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.parameters import parameters
 from eagerjit.state import Defaults, state, swap_device
+from eagerjit.tensors.limits import check_format, keeps_order
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import device_of, moved, wanted
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -78,7 +80,7 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
     like = name.endswith("_like")
     has_out = not (like or name.endswith(("_window", "_indices", "_strided")) or name == "scalar_tensor")
     sized = taken.more and not taken.names
-    ignored = {"memory_format"} if like or name == "empty" else set()
+    formatted = like or name == "empty"
 
     @functools.wraps(function)
     def make(*args: Any, **options: Any) -> Tensor:
@@ -86,8 +88,10 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
             args, options = (_pattern(name, args, options), *args[1:]), options
         if sized and "size" in options and not args:
             args = (_size(name, options.pop("size")),)
-        if like and (order := _order_of(args[0], options)) is not None:
-            return _in_order(make, order, args, options)
+        if "memory_format" in options and formatted:
+            return _in_format(make, args, options)
+        if like and (order := _order_of(args[0])) is not None:
+            return _in_order(make, order, (args[0].detach().permute(order), *args[1:]), options)
         if not options and state.device is None and not (like and DeviceArray.exist):
             return function(*args)
         if "layout" in options:
@@ -96,8 +100,6 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
                 return _sparse(args, options, wanted_layout)
             check_layout(name, wanted_layout, refusal)
         pinned = options.pop("pin_memory", False)
-        for key in ignored & options.keys():
-            del options[key]
         place = _place(options, args[0] if like else None)
         out = options.pop("out", None) if has_out else None
         if "out" in options:
@@ -116,10 +118,30 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
     return make
 
 
-def _order_of(pattern: Tensor, options: dict[str, Any]) -> Order | None:
+def _in_format(make: Callable[..., Tensor], args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+    """What is made in a memory format, of sizes or like a tensor."""
+    memory_format = options.pop("memory_format")
+    name, like = make.__name__, isinstance(args[0], Tensor) if args else False
+    if like:
+        shape = tuple(args[0].shape)
+    else:
+        first = options["size"] if not args else args[0]
+        shape = tuple(first) if isinstance(first, (tuple, list)) else args
+    check_format(name, memory_format, len(shape))
+    if keeps_order(memory_format):
+        if memory_format is not None and not like:
+            raise RuntimeError("unsupported memory format Preserve")
+        return make(*args, **options)
+    if memory_format.name in FORMATS:
+        order = last_order(len(shape))
+        sizes = tuple([shape[d] for d in order])
+        turned = (args[0].new_empty(sizes), *args[1:]) if like else (sizes,)
+        return _in_order(make, order, turned, options)
+    return make(args[0].new_empty(shape), *args[1:], **options) if like else make(*args, **options)
+
+
+def _order_of(pattern: Tensor) -> Order | None:
     """The order in memory of what is made like a tensor; None for row-major order."""
-    if getattr(options.get("memory_format"), "name", "preserve_format") != "preserve_format":
-        return None
     tracer = state.tracer
     if tracer is not None:
         return result_order([laid_out(tracer, pattern)])
@@ -127,11 +149,11 @@ def _order_of(pattern: Tensor, options: dict[str, Any]) -> Order | None:
 
 
 def _in_order(
-    make: Callable[..., Tensor], order: Order, args: tuple[Any, ...], options: dict[str, Any]
+    make: Callable[..., Tensor], order: Order, turned: tuple[Any, ...], options: dict[str, Any]
 ) -> Tensor:
-    """What is made like a tensor, with its dimensions in an order of memory."""
+    """What is made of arguments whose dimensions are in an order of memory, with these back in their own."""
     requires_grad, tracer = options.pop("requires_grad", False), state.tracer
-    made = make(args[0].detach().permute(order), *args[1:], **options)
+    made = make(*turned, **options)
     if tracer is None:
         found = new_tensor(made._data.transpose(inverse(order)))
     else:

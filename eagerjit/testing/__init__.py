@@ -201,7 +201,7 @@ def make_tensor(
     """A tensor of random values from low up to high: -9 to 9 by default, 0 to 9 without signs, 0 and 1 for booleans.
 
     Raises ValueError for limits without values between them, gradients of integers, and where `noncontiguous` and
-    `memory_format` are given both; elements lie row by row in any format.
+    `memory_format` are given both.
     """
     from eagerjit import random
 
@@ -226,4 +226,5 @@ def make_tensor(
         made = made.masked_fill(made == 0, least)
     made = made[..., ::2] if noncontiguous and sizes else made
     made = moved(made, wanted(device))
+    made = made if memory_format is None else made.clone(memory_format=memory_format)
     return made.detach().requires_grad_() if requires_grad else made

@@ -103,12 +103,15 @@ Py_NotImplementedStruct = external_data("_Py_NotImplementedStruct")
 # -- the end ----------------------------------------------------------------------------------------------------------
 
 
-def _is_own(grad: ptr) -> bool:
-    """Whether nobody else holds a gradient or its memory, and that lies in order."""
+def _is_own(grad: ptr, leaf: ptr) -> bool:
+    """Whether nobody else holds a gradient or its memory, and that and its leaf's lie in row-major order."""
     if load_i32(grad, OBJECT_REFERENCES) != 1 or load_ptr(grad, load_i64(context, NODE)) != load_ptr(context, NONE):
         return 0
     array = array_of(grad)
     if array == 0 or load_ptr(array, ARRAY_BASE) != 0 or load_i32(array, OBJECT_REFERENCES) != 1:
+        return 0
+    of_leaf = array_of(leaf)
+    if of_leaf == 0 or load_i32(of_leaf, ARRAY_FLAGS) & CONTIGUOUS_FLAG == 0:
         return 0
     return load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG != 0
 
@@ -126,7 +129,7 @@ def _to_leaves(walk: ptr, shared: ptr) -> i64:
         tensor = load_ptr(leaf, LEAF_TENSOR)
         grad = load_ptr(leaf, LEAF_GRAD)
         unhooked = plain and load_ptr(tensor, load_i64(context, HOOKS)) == none
-        if unhooked and load_ptr(tensor, load_i64(context, GRAD)) == none and _is_own(grad):
+        if unhooked and load_ptr(tensor, load_i64(context, GRAD)) == none and _is_own(grad, tensor):
             replace_slot(tensor, load_i64(context, GRAD), grad)
             continue
         function = asked(walk, WALKER_TO_LEAF)

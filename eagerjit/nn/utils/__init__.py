@@ -102,6 +102,7 @@ _LATER = {
     "fuse_conv_bn_eval": "fusion", "fuse_conv_bn_weights": "fusion", "fuse_linear_bn_eval": "fusion",
     "fuse_linear_bn_weights": "fusion", "weight_norm": "norms", "remove_weight_norm": "norms",
     "spectral_norm": "norms", "remove_spectral_norm": "norms",
+    "convert_conv2d_weight_memory_format": "memory_format", "convert_conv3d_weight_memory_format": "memory_format",
 }  # fmt: skip
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

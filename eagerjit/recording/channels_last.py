@@ -1,0 +1,70 @@
+"""Channels last: the order in memory (batch, points, channels) of a tensor of (batch, channels, points).
+
+A tensor lies so where PyTorch takes it to from its strides (`suggest_memory_format`), which need not leave out gaps.
+Strides along dimensions of one element tell nothing here, since no recording keeps them: what lies in row-major order
+too, as one channel does, or channels of a single point, is row-major.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.recording.memory_order import Exprs, Order, copied, laid_out
+from eagerjit.state import state
+from eagerjit.tensors.tensor import Tensor
+
+FORMATS = {"channels_last": 4, "channels_last_3d": 5}
+"""How many dimensions a tensor of each of these memory formats has."""
+
+
+def last_order(rank: int) -> Order:
+    """The dimensions in the order of memory, channels last."""
+    return (0, *range(2, rank), 1)
+
+
+def lies_last(tensor: Tensor) -> bool:
+    """Whether a tensor is taken to lie with channels last."""
+    if tensor.ndim not in (4, 5):
+        return False
+    if state.tracer is not None:
+        return node_lies_last(laid_out(state.tracer, tensor))
+    array = tensor._data
+    return not array.flags.c_contiguous and _are_last(array.shape, array.strides)
+
+
+def node_lies_last(node: Node) -> bool:
+    """The same of a value of a recording."""
+    shape = node.type.shape
+    return len(shape) in (4, 5) and not is_contiguous(node) and _are_last(shape, layout(node).strides)
+
+
+def _are_last(shape: Exprs, strides: Exprs) -> bool:
+    """Whether no steps are shorter than all that lies between them: along channels, then from the last point on."""
+    if 0 in shape or shape[1] == 1 or all(n == 1 for n in shape[2:]):
+        return False
+    reach: sizes.Expr = 1
+    for dim in reversed(last_order(len(shape))):
+        if shape[dim] == 1:
+            continue
+        if sizes.less(strides[dim], reach):
+            return False
+        reach = sizes.mul(strides[dim], shape[dim])
+    return True
+
+
+def put_last(tracer: Any, made: Any) -> Any:
+    """What an op's body has made, copied so that it lies with channels last where it has channels."""
+    if isinstance(made, tuple):
+        return tuple([put_last(tracer, part) for part in made])
+    if made.ndim not in (4, 5):
+        return made
+    return tracer.wrap(copied(tracer, tracer.value(made), last_order(made.ndim)))
+
+
+def any_lies_last(tracer: Any, tensors: Sequence[Any]) -> bool:
+    """Whether one of these lies with channels last; what is no tensor does not."""
+    return any(isinstance(x, Tensor) and node_lies_last(laid_out(tracer, x)) for x in tensors)
