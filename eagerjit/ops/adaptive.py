@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pooling import _like, _named, _pooled, batched, scattered
@@ -78,13 +78,13 @@ def _adaptive_spread(g: Tensor, size: Any) -> Tensor:
     return as_dtype(x, g.dtype)
 
 
-adaptive_avg_op = Op(
+adaptive_avg_op = SpatialOp(
     "adaptive_avg_pool",
     _adaptive_avg,
     (lambda g, out, input, size: adaptive_spread_op.call(g, tuple(input.shape[2:])), None),
     shapes=("size",),
 )
-adaptive_spread_op = Op(
+adaptive_spread_op = SpatialOp(
     "adaptive_avg_pool_spread",
     _adaptive_spread,
     (lambda g, out, input, size: adaptive_avg_op.call(g, tuple(input.shape[2:])), None),
@@ -98,7 +98,7 @@ def _block_mean(input: Tensor, kernel: Numbers) -> Tensor:
     return as_dtype(block_sum.call(x, kernel) / math.prod(kernel), input.dtype)
 
 
-block_mean = Op("block_mean", _block_mean)
+block_mean = SpatialOp("block_mean", _block_mean)
 adaptive_avg_op.formal = block_mean.formal = RELU_LIKE
 
 
@@ -160,13 +160,15 @@ def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:
     return x, places
 
 
-adaptive_max_op = Op(
+adaptive_max_op = SpatialOp(
     "adaptive_max_pool",
     _adaptive_max,
     (lambda g, out, input, size: scattered(g[0], out[1], input), None),
     shapes=("size",),
 )
 adaptive_max_op.absent_gradients, adaptive_max_op.results_read, adaptive_max_op.formal = True, (1,), RELU_LIKE
+for _op in (adaptive_avg_op, adaptive_spread_op, block_mean, adaptive_max_op):
+    _op.lays_out, _op.follows = (lambda arguments: arguments[0].ndim == 4), True
 
 
 def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.formal import TOGETHER, Formal
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops.activation import only_fitting, only_floats, widened
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
@@ -77,7 +77,7 @@ def _batch_norm_input(g: Any, out: Any, input: Any, weight: Any, bias: Any, eps:
     return given * factor - shift - centered * slope
 
 
-batch_norm_op = Op(
+batch_norm_op = SpatialOp(
     "batch_norm",
     _batch_norm,
     (
@@ -89,6 +89,7 @@ batch_norm_op = Op(
     ("eps",),
 )
 batch_norm_op.absent_gradients, batch_norm_op.results_read, batch_norm_op.formal = True, (1, 2), TOGETHER
+batch_norm_op.follows = True
 
 
 # -- with statistics that are known -----------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ def _known_norm_variance(g: Any, out: Any, input: Any, mean: Any, variance: Any,
     return slope * -0.5 / (widened_now(variance)[0] + eps)
 
 
-known_norm = Op(
+known_norm = SpatialOp(
     "known_norm",
     _known_norm,
     (
@@ -142,7 +143,7 @@ known_norm = Op(
     ("eps",),
 )
 
-known_norm.formal = Formal((0, 3), zeros=False)
+known_norm.formal, known_norm.follows = Formal((0, 3), zeros=False), True
 
 
 # -- over groups of channels ------------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def _group_norm_weight(g: Any, out: Any, input: Any, groups: int | None, weight:
     return _over_batch(product * reshaped(factor, *product.shape))
 
 
-group_norm_op = Op(
+group_norm_op = SpatialOp(
     "group_norm",
     _group_norm,
     (
@@ -240,3 +241,4 @@ group_norm_op = Op(
 )
 group_norm_op.absent_gradients, group_norm_op.results_read = True, (1, 2)
 group_norm_op.formal = Formal((0, 2), zeros=False, mode=(1, (None,)))  # instance_norm
+group_norm_op.lays_out, group_norm_op.follows = (lambda arguments: arguments[1] is not None), True

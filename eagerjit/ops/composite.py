@@ -6,8 +6,9 @@ from typing import Any
 
 from eagerjit.calling.casts import converting
 from eagerjit.calling.dispatch import Op, emit
-from eagerjit.calling.elementwise import RearrangingOp
+from eagerjit.calling.elementwise import KeepingOp
 from eagerjit.calling.public import sizes_by_name
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.compiler.ops import views as primitives
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
@@ -151,7 +152,7 @@ def _flip(input: Tensor, dims: Any) -> Tensor:
     return emit(primitives.flip, input, dims=tuple([views.dimension(d, input.ndim) for d in dims]))
 
 
-_flip_op = RearrangingOp("flip", _flip, (lambda g, out, input, dims: g.flip(dims), None))
+_flip_op = KeepingOp("flip", _flip, (lambda g, out, input, dims: g.flip(dims), None))
 _flip_op.linear = True
 
 
@@ -191,7 +192,7 @@ def _roll_back(g: Any, out: Any, input: Any, shifts: Any, dims: Any) -> Any:
     return _roll_op.call(g, tuple(back), dims)
 
 
-_roll_op = Op("roll", _roll, (_roll_back, None, None), shapes=("shifts",))
+_roll_op = SpatialOp("roll", _roll, (_roll_back, None, None), shapes=("shifts",))
 _roll_op.linear = True
 
 

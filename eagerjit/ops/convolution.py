@@ -12,6 +12,7 @@ from typing import Any
 from eagerjit.autograd.formal import TOGETHER
 from eagerjit.autograd.primitives import RULES
 from eagerjit.calling.dispatch import COMPLEX_FORMS, Op, emit
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.compiler.ops import convolution as primitives
 from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
@@ -100,6 +101,11 @@ def _bias_gradient(g: Any) -> Any:
     return g.sum((0, *range(2, g.ndim)))
 
 
+def _lays_out(arguments: tuple[Any, ...]) -> bool:
+    """All but volumes of float64, as in PyTorch."""
+    return arguments[0].ndim != 5 or arguments[0].dtype is not dtypes.float64
+
+
 def _by_parts(op: Op, name: str) -> Op:
     """What an op linear in two tensors, and in a bias perhaps, is for complex ones: that of their parts."""
 
@@ -118,12 +124,13 @@ def _by_parts(op: Op, name: str) -> Op:
         )
 
     body.takes = parameters(op.body)  # type: ignore[attr-defined]
-    made = COMPLEX_FORMS[op.name] = Op(f"complex_{name}", body, shapes=("size",) if "size" in op.parameters else ())
-    made.wirtinger = True
+    shapes = ("size",) if "size" in op.parameters else ()
+    made = COMPLEX_FORMS[op.name] = SpatialOp(f"complex_{name}", body, shapes=shapes)
+    made.wirtinger, made.leading = True, (0, 1)
     return made
 
 
-convolution = Op(
+convolution = SpatialOp(
     "convolution",
     _convolution,
     (
@@ -133,7 +140,7 @@ convolution = Op(
         *(None,) * 4,
     ),
 )
-convolution_input = Op(
+convolution_input = SpatialOp(
     "convolution_input",
     _convolution_input,
     (
@@ -144,7 +151,7 @@ convolution_input = Op(
     ),
     shapes=("size",),
 )
-convolution_weight = Op(
+convolution_weight = SpatialOp(
     "convolution_weight",
     _convolution_weight,
     (
@@ -154,6 +161,8 @@ convolution_weight = Op(
     ),
     shapes=("size",),
 )
+for _op in (convolution, convolution_input, convolution_weight):
+    _op.leading, _op.lays_out, _op.follows = (0, 1), _lays_out, True
 for _op in (convolution, convolution_input):
     _op.formal = TOGETHER
     _by_parts(_op, _op.name)
@@ -287,7 +296,7 @@ def _forward(
     op, how = _by_channel(input, weight, steps, zeros, spread, groups)
     if batched:
         return op.call, (input, weight, bias, *how)
-    return (lambda *arguments: op.call(*arguments).squeeze(0)), (input.unsqueeze(0), weight, bias, *how)
+    return (lambda *arguments: op.call(*arguments).squeeze(0)), (contiguous(input).unsqueeze(0), weight, bias, *how)
 
 
 def _by_channel(
@@ -338,7 +347,7 @@ def _transposed(
             f"Given input size per channel: {_by_channels(before)}. Calculated output size per channel: "
             f"{_by_channels(size)}. Output size is too small"
         )
-    x = input if batched else input.unsqueeze(0)
+    x = input if batched else contiguous(input).unsqueeze(0)
     out = convolution_input.call(x, weight, bias, size, steps, zeros, spread, groups)
     return out if batched else out.squeeze(0)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from eagerjit.autograd.formal import TOGETHER
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops import index
 from eagerjit.ops.activation import widened
 from eagerjit.ops.convolution import biased
@@ -91,7 +92,7 @@ def _in_planes(x: Tensor, windows: Any, kernel: Numbers, stride: Numbers, dilati
     return [seen for line in zip(*each, strict=True) for _, seen in line]
 
 
-depthwise = Op(
+depthwise = SpatialOp(
     "depthwise_convolution",
     _depthwise,
     (
@@ -101,8 +102,8 @@ depthwise = Op(
         *(None,) * 4,
     ),
 )
-depthwise.formal = TOGETHER
-depthwise_input = Op(
+depthwise.formal, depthwise.follows = TOGETHER, True
+depthwise_input = SpatialOp(
     "depthwise_convolution_input",
     _depthwise_input,
     (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.spatial import JoiningOp
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.compiler.shapes import inverse
 from eagerjit.ops import views
@@ -204,7 +205,7 @@ def _cat_rule(g: Any, out: Any, tensors: Any, dim: int) -> list[Any]:
     return grads
 
 
-cat = Op("cat", _cat, (_cat_rule, None), fused_rules=False)
+cat = JoiningOp("cat", _cat, (_cat_rule, None), fused_rules=False)
 cat.linear, cat.once = True, Copies(concatenated)
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.compiler.shapes import inverse
 from eagerjit.debug import CHECKS
+from eagerjit.recording.channels_last import array_lies_last, last_order
 from eagerjit.tensors.tensor import Parameter, Tensor, new_tensor
 
 _MANY, _OFTEN = 8, 16
@@ -73,6 +75,10 @@ def _arrays(tensors: Any) -> list[np.ndarray] | None:
 
 
 def _joined(join: Callable[..., Any], arrays: list[np.ndarray], dim: int, shape: list[int]) -> Tensor:
-    made = np.empty(shape, arrays[0].dtype)
+    if join is np.concatenate and all(map(array_lies_last, arrays)):
+        order = last_order(len(shape))
+        made = np.empty([shape[d] for d in order], arrays[0].dtype).transpose(inverse(order))
+    else:
+        made = np.empty(shape, arrays[0].dtype)
     join(arrays, axis=dim, out=made)
     return new_tensor(made)

@@ -8,6 +8,7 @@ import ml_dtypes
 
 from eagerjit.autograd.formal import Formal
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import KeepingOp
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.ops import views
 from eagerjit.ops.activation import only_fitting, only_floats, widened
@@ -225,7 +226,7 @@ def _rms_norm_weight(g: Any, out: Any, input: Any, normalized_shape: Any, weight
     return g * (x * _mean_square(x, _axes(input, normalized_shape), eps))
 
 
-rms_norm_op = Op("rms_norm", _rms_norm, (_rms_norm_input, None, _rms_norm_weight, None), ("eps",))
+rms_norm_op = KeepingOp("rms_norm", _rms_norm, (_rms_norm_input, None, _rms_norm_weight, None), ("eps",))
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling.dispatch import Op, emit
-from eagerjit.calling.elementwise import RearrangingOp
+from eagerjit.calling.elementwise import KeepingOp
 from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, indexing, routines
 from eagerjit.ops.index import cat
@@ -55,10 +55,10 @@ def _unsorted(g: Any, shape: Any, dim: int, places: Any) -> Any:
     return g.new_zeros(shape).scatter_add(dim, places, g) if shape else g
 
 
-_sort_op = RearrangingOp(
+_sort_op = KeepingOp(
     "sort", _sort, (lambda g, out, input, dim, descending: _unsorted(g[0], input.shape, dim, out[1]), None, None)
 )
-_argsort_op = RearrangingOp("argsort", _argsort, None, differentiable=False)
+_argsort_op = KeepingOp("argsort", _argsort, None, differentiable=False)
 _topk_op = Op(
     "topk", _topk, (lambda g, out, input, k, dim, largest: _unsorted(g[0], input.shape, dim, out[1]), None, None, None)
 )

@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit.autograd.formal import Formal
 from eagerjit.calling.casts import converting
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.compiler.ops import indexing
 from eagerjit.ops import index, views
 from eagerjit.ops.pointwise import as_dtype
@@ -107,7 +108,8 @@ def _bordered(input: Tensor, amounts: Numbers, mode: str) -> Tensor:
     return index.cat.call([_bordered(part, amounts[:-2], mode) for part in parts], d)
 
 
-pad_op = Op("pad", _pad, numbers=("value",), shapes=("amounts",))
+pad_op = SpatialOp("pad", _pad, numbers=("value",), shapes=("amounts",))
+pad_op.lays_out, pad_op.follows = (lambda arguments: arguments[2] != "circular"), True
 pad_op.saved_by = ()  # the gradient, though derived, reads sizes alone
 pad_op.formal = Formal((0,), mode=(2, ("reflect", "replicate")))
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops.activation import widened
 from eagerjit.ops.host import has_kernels
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, chosen_spread, count, window_maximum, window_sum
+from eagerjit.recording.channels_last import in_format_of
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.fitting import whole, wholes
@@ -42,8 +44,9 @@ def _max_pool_gradient(g: Any, out: Any, input: Any, *how: Any) -> Any:
     return scattered(g[0], out[1], input) if found is None else found
 
 
-max_pool_op = Op("max_pool", _max_pool, (_max_pool_gradient, *(None,) * 5))
+max_pool_op = SpatialOp("max_pool", _max_pool, (_max_pool_gradient, *(None,) * 5))
 max_pool_op.absent_gradients, max_pool_op.results_read, max_pool_op.formal = True, (1,), RELU_LIKE
+max_pool_op.follows = True
 
 
 def _max_pool_values(
@@ -53,7 +56,7 @@ def _max_pool_values(
     return window_maximum(input, kernel, stride, padding, dilation, ceil_mode, False)[0]
 
 
-max_pool_values = Op("max_pool_values", _max_pool_values, differentiable=False)
+max_pool_values = SpatialOp("max_pool_values", _max_pool_values, differentiable=False)
 
 
 def _seen(windows: Any, size: Any, kernel: int, stride: int, padding: int, with_padding: bool) -> Tensor:
@@ -94,8 +97,9 @@ def _avg_pool(
     return as_dtype(total.div(divisor, rounding_mode="trunc"), input.dtype)
 
 
-avg_pool_op = Op("avg_pool", _avg_pool)
-avg_pool_op.formal = RELU_LIKE
+avg_pool_op = SpatialOp("avg_pool", _avg_pool)
+avg_pool_op.formal, avg_pool_op.follows = RELU_LIKE, True
+avg_pool_op.lays_out = lambda arguments: arguments[0].ndim == 4
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ def _like(result: Tensor, input: Tensor) -> Tensor:
 
 def _pooled(op: Op, part: int | None, input: Tensor, *how: Any) -> Any:
     """The results of an op on an input that may lack the batch dimension, or one of several."""
-    result = op.call(input if input.ndim == len(how[0]) + 2 else input.unsqueeze(0), *how)
+    result = op.call(input if input.ndim == len(how[0]) + 2 else input.contiguous().unsqueeze(0), *how)
     if part is not None:
         return _like(result[part], input)
     return tuple(_like(r, input) for r in result) if isinstance(result, tuple) else _like(result, input)
@@ -319,7 +323,7 @@ def _unpool_function(rank: int) -> Callable[..., Tensor]:
                 raise ValueError(f"{name}: invalid output_size {size} (each must be within the stride of {natural})")
         flat = x.new_zeros((*x.shape[:2], math.prod(tuple(size))))
         out = flat.scatter(2, places.flatten(2), x.flatten(2)).reshape((*x.shape[:2], *size))
-        return _like(out, input)
+        return in_format_of(_like(out, input), [input] if rank == 2 else [])
 
     function.__doc__ = "Zeros with numbers put back to where `max_pool` found them."
     return _named(function, name)

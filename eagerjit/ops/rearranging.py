@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 from eagerjit.calling.dispatch import Op
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops import index, views
 from eagerjit.ops.convolution import numbers
 from eagerjit.ops.padding import surrounded
 from eagerjit.ops.windows import Numbers, bordered, count, taps_of
+from eagerjit.recording.channels_last import in_format_of
 from eagerjit.tensors.moving import row_major
 from eagerjit.tensors.tensor import Tensor
 
@@ -35,8 +37,8 @@ def _gather_pixels(input: Tensor, r: int) -> Tensor:
     return moved.contiguous().reshape((*batch, channels * (r * r), height, width))
 
 
-spread_pixels = Op("pixel_shuffle", _spread_pixels, (lambda g, out, input, r: gather_pixels.call(g, r), None))
-gather_pixels = Op("pixel_unshuffle", _gather_pixels, (lambda g, out, input, r: spread_pixels.call(g, r), None))
+spread_pixels = SpatialOp("pixel_shuffle", _spread_pixels, (lambda g, out, input, r: gather_pixels.call(g, r), None))
+gather_pixels = SpatialOp("pixel_unshuffle", _gather_pixels, (lambda g, out, input, r: spread_pixels.call(g, r), None))
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -89,7 +91,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     parts = input.reshape((batch, groups, channels // groups, *rest)).transpose(1, 2)
-    return row_major.call(parts).reshape((batch, channels, *rest))
+    return in_format_of(row_major.call(parts).reshape((batch, channels, *rest)), [input])
 
 
 # -- windows as columns -----------------------------------------------------------------------------------------------

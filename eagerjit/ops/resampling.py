@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.taps import (
@@ -63,13 +63,13 @@ def _unresized_line(output: Tensor, d: int, size: Any, scale: float | None, alig
     return as_dtype(weighted_window(y, d, *transposed(*in_window(taps), size, most)), output.dtype)
 
 
-resized_line = Op(
+resized_line = SpatialOp(
     "resized_line",
     _resized_line,
     (lambda g, out, input, d, wanted, *how: unresized_line.call(g, d, input.shape[d], *how), *(None,) * 5),
     numbers=("wanted",),
 )
-unresized_line = Op(
+unresized_line = SpatialOp(
     "unresized_line",
     _unresized_line,
     (lambda g, out, output, d, size, *how: resized_line.call(g, d, output.shape[d], *how), *(None,) * 5),
@@ -95,13 +95,13 @@ def _unsmooth_line(output: Tensor, d: int, size: Any, each: Any, most: tuple[int
     return as_dtype(weighted_window(y, d, *transposed(*windows, size, most[1])), output.dtype)
 
 
-smooth_line = Op(
+smooth_line = SpatialOp(
     "smooth_line",
     _smooth_line,
     (lambda g, out, input, d, wanted, *how: unsmooth_line.call(g, d, input.shape[d], *how), *(None,) * 5),
     numbers=("wanted", "each"),
 )
-unsmooth_line = Op(
+unsmooth_line = SpatialOp(
     "unsmooth_line",
     _unsmooth_line,
     (lambda g, out, output, d, size, *how: smooth_line.call(g, d, output.shape[d], *how), *(None,) * 5),
@@ -155,7 +155,7 @@ def _interpolated_bytes(input: Tensor, size: Any, scales: tuple[float | None, ..
     return x
 
 
-interpolate_op = Op(
+interpolate_op = SpatialOp(
     "interpolate", _interpolated, (_interpolated_gradient, None, None, None, None), shapes=("size",)
 )
 interpolate_op.linear = True
@@ -171,7 +171,7 @@ def _repeated(input: Tensor, factors: tuple[int, ...]) -> Tensor:
     return x if any(f > 1 for f in factors) else x.clone()
 
 
-repeated = Op(
+repeated = SpatialOp(
     "repeated_points",
     _repeated,
     (

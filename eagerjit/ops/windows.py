@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops import views
 from eagerjit.ops.padding import surrounded
 from eagerjit.runtime import dtypes
@@ -103,13 +103,13 @@ def _window_spread(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, p
     return _total(spread, tuple(size), kernel, (1,) * len(kernel))
 
 
-window_sum = Op(
+window_sum = SpatialOp(
     "window_sum",
     _window_sum,
     (lambda g, out, input, size, *how: window_spread.call(g, tuple(input.shape[2:]), *how), *(None,) * 4),
     shapes=("size",),
 )
-window_spread = Op(
+window_spread = SpatialOp(
     "window_spread",
     _window_spread,
     (lambda g, out, input, size, *how: window_sum.call(g, tuple(input.shape[2:]), *how), *(None,) * 4),
@@ -135,8 +135,8 @@ def _block_spread(input: Tensor, kernel: Numbers) -> Tensor:
     return input.reshape(shape).expand(wide).reshape((*input.shape[:2], *size))
 
 
-block_sum = Op("block_sum", _block_sum, (lambda g, out, input, kernel: block_spread.call(g, kernel), None))
-block_spread = Op("block_spread", _block_spread, (lambda g, out, input, kernel: block_sum.call(g, kernel), None))
+block_sum = SpatialOp("block_sum", _block_sum, (lambda g, out, input, kernel: block_spread.call(g, kernel), None))
+block_spread = SpatialOp("block_spread", _block_spread, (lambda g, out, input, kernel: block_sum.call(g, kernel), None))
 
 
 # -- maxima -----------------------------------------------------------------------------------------------------------

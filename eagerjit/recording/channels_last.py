@@ -15,6 +15,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.recording.memory_order import Exprs, Order, copied, laid_out
 from eagerjit.state import state
+from eagerjit.tensors.limits import format_named
 from eagerjit.tensors.tensor import Tensor
 
 FORMATS = {"channels_last": 4, "channels_last_3d": 5}
@@ -32,8 +33,12 @@ def lies_last(tensor: Tensor) -> bool:
         return False
     if state.tracer is not None:
         return node_lies_last(laid_out(state.tracer, tensor))
-    array = tensor._data
-    return not array.flags.c_contiguous and _are_last(array.shape, array.strides)
+    return array_lies_last(tensor._data)
+
+
+def array_lies_last(array: Any) -> bool:
+    """The same of an array."""
+    return array.ndim in (4, 5) and not array.flags.c_contiguous and _are_last(array.shape, array.strides)
 
 
 def node_lies_last(node: Node) -> bool:
@@ -46,7 +51,7 @@ def _are_last(shape: Exprs, strides: Exprs) -> bool:
     """Whether no steps are shorter than all that lies between them: along channels, then from the last point on."""
     if 0 in shape or shape[1] == 1 or all(n == 1 for n in shape[2:]):
         return False
-    reach: sizes.Expr = 1
+    reach: sizes.Expr = 1  # less than any step in bytes, and at most one in elements
     for dim in reversed(last_order(len(shape))):
         if shape[dim] == 1:
             continue
@@ -65,6 +70,14 @@ def put_last(tracer: Any, made: Any) -> Any:
     return tracer.wrap(copied(tracer, tracer.value(made), last_order(made.ndim)))
 
 
-def any_lies_last(tracer: Any, tensors: Sequence[Any]) -> bool:
-    """Whether one of these lies with channels last; what is no tensor does not."""
-    return any(isinstance(x, Tensor) and node_lies_last(laid_out(tracer, x)) for x in tensors)
+def in_format_of(made: Any, tensors: Sequence[Any]) -> Any:
+    """A tensor, with channels last if one of others lies so, and only then; what is none is given back."""
+    if not isinstance(made, Tensor) or made.ndim not in (4, 5):
+        return made
+    wanted = any(isinstance(x, Tensor) and lies_last(x) for x in tensors)
+    if lies_last(made) is wanted:
+        return made
+    if not wanted:
+        return made.contiguous()
+    formats = {rank: name for name, rank in FORMATS.items()}
+    return made.clone(memory_format=format_named(formats[made.ndim]))

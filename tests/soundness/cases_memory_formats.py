@@ -65,3 +65,58 @@ def gradients_left_in_leaves_of_formats(jit):
         yield f(x), x.grad
         g(x).backward()
         yield x.grad
+
+
+@case
+def networks_of_images_in_any_order(jit):
+    functional = torch.nn.functional
+    weight, vector = ramp(4, 3, 3, 3), ramp(4)
+
+    def layers(x):
+        y = functional.conv2d(x, weight, vector, padding=1)
+        y = functional.batch_norm(y, vector, vector + 1, vector, vector, True).relu()
+        z = functional.max_pool2d(y, 2)
+        joined = torch.cat([y, functional.interpolate(z, scale_factor=2)], 1)
+        return y, z, joined, functional.pad(z, (1, 0, 2, 1)), z.sum()
+
+    f = jit(layers)
+    for sizes in ((2, 3, 4, 6), (1, 3, 6, 4)):
+        for x in layouts(*sizes):
+            yield f(x)
+
+
+@case
+def gradients_of_networks_of_images(jit):
+    functional = torch.nn.functional
+
+    def loss(x, w):
+        y = functional.conv2d(x, w, stride=2)
+        return functional.avg_pool2d(functional.group_norm(y, 2).sigmoid(), 2).square().sum()
+
+    f = jit(loss)
+    for x in layouts(2, 3, 9, 9):
+        for w in (ramp(4, 3, 3, 3), last(ramp(4, 3, 3, 3))):
+            x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+            f(x, w).backward()
+            yield x.grad, w.grad
+
+
+@case
+def models_in_a_format(jit):
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU())
+    for p in model.parameters():
+        p.data = ramp(*p.shape)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss, model[0].weight.stride()
+
+    f = jit(step)
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        model.to(memory_format=memory_format)
+        for x in layouts(2, 3, 5, 6):
+            yield f(x), [*model.parameters()], [p.grad for p in model.parameters()]
