@@ -55,15 +55,32 @@ def in_order(trace: Trace) -> tuple[Trace, frozenset[Node]]:
 def _chosen(trace: Trace) -> set[Node]:
     """The views that are worth a copy."""
     reductions = [n for n in trace.graph.nodes if n.op.family == "reduction"]
-    alone = {n for n, users in trace.graph.users().items() if len(users) == 1} - set(trace.graph.results())
+    users, results = trace.graph.users(), set(trace.graph.results())
+    alone = {n for n, users_ in users.items() if len(users_) == 1} - results
     seen: Counter[Node] = Counter()
     chosen: set[Node] = set()
     for reduction in reductions:
         for view in _views(reduction.inputs[0]):
             seen[view] += 1
-            if _lies_across(view) and (seen[view] > 1 or not _reduced_together(view, reduction, alone)):
+            if not _lies_across(view):
+                continue
+            again = seen[view] > 1 and not _is_only_reduced(view, users, results)
+            if again or not _reduced_together(view, reduction, alone):
                 chosen.add(view)
     return chosen
+
+
+def _is_only_reduced(view: Node, users: dict[Node, list[Node]], results: set[Node]) -> bool:
+    """Whether what is computed of a view, element by element, is read by reductions alone: none stores it in rows."""
+    stack, seen = [view], {view}
+    while stack:
+        node = stack.pop()
+        if node in results or node.op.family not in ("elementwise", "view", "argument"):
+            return False
+        following = [u for u in users[node] if u.op.family != "reduction" and u.op is not views.permute]
+        stack += [u for u in following if u not in seen]
+        seen.update(following)
+    return True
 
 
 def _views(value: Node, elsewhere: Callable[[Node], bool] = lambda node: False) -> Iterator[Node]:

@@ -5,6 +5,7 @@ They are sums of taps times strided slices, one fused loop; their gradients like
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from eagerjit.autograd.formal import TOGETHER
@@ -16,13 +17,25 @@ from eagerjit.ops.convolution import biased
 from eagerjit.ops.padding import surrounded
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, bordered, count, taps_of
+from eagerjit.recording.channels_last import lies_last
 from eagerjit.tensors.tensor import Tensor
 
 MOST_TAPS = 49
 
 
+def _taps(weight: Tensor, kernel: Numbers, input: Tensor) -> dict[Numbers, Tensor]:
+    """Each tap of every channel, shaped to multiply (batch, channels, ...).
+
+    Where the input's channels are neighbours those of a tap are brought together.
+    """
+    found = {tap: _tap(weight, tap) for tap in product(*map(range, kernel))}
+    if lies_last(input) and len(found) > 1:
+        rows = index.cat.call([x.reshape((1, -1)) for x in found.values()], 0)
+        found = {tap: rows.select(0, i).reshape(found[tap].shape) for i, tap in enumerate(found)}
+    return found
+
+
 def _tap(weight: Tensor, tap: Numbers) -> Tensor:
-    """One tap of every channel, shaped to multiply (batch, channels, ...)."""
     out = weight.select(1, 0)
     for t in reversed(tap):
         out = out.select(out.ndim - 1, t)
@@ -38,8 +51,9 @@ def _depthwise(
     windows = tuple(count(*each) for each in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True))
     x = bordered(x, windows, kernel, stride, padding, dilation, 0)
     total: Any = None
+    taps = _taps(w, kernel, input)
     for tap, seen in taps_of(x, windows, kernel, stride, dilation):
-        part = seen * _tap(w, tap)
+        part = seen * taps[tap]
         total = part if total is None else total + part
     return biased(total, bias, input.dtype)
 
@@ -56,8 +70,9 @@ def _depthwise_input(
         after.append(missing if missing > 0 else 0)
     spread = surrounded(y, before, after, (1, 1, *stride))
     total: Any = None
+    taps = _taps(w, kernel, output)
     for tap, seen in taps_of(spread, tuple(size), kernel, (1,) * len(kernel), dilation):
-        part = seen * _tap(w, tuple(k - 1 - t for k, t in zip(kernel, tap, strict=True)))
+        part = seen * taps[tuple(k - 1 - t for k, t in zip(kernel, tap, strict=True))]
         total = part if total is None else total + part
     return as_dtype(total, output.dtype)
 
