@@ -107,6 +107,8 @@ def _orders(trace: Trace, users: dict[Node, list[Node]]) -> tuple[dict[Node, Ord
         if node in seen or not users[node]:
             continue
         if node.op is views.permute:
+            if _is_undone(node, users[node], found):
+                continue
             if _moves(node.inputs[0]) and all(is_pure(u) or u.op.family == "reduction" for u in users[node]):
                 found[node] = node.attributes["dims"]
         elif _moves(node) and node.type.shape:
@@ -118,6 +120,12 @@ def _orders(trace: Trace, users: dict[Node, list[Node]]) -> tuple[dict[Node, Ord
                 found[node] = orders.pop()  # type: ignore[assignment]
     kept = {node: order for node, order in found.items() if node.op is not views.permute or node.inputs[0] in found}
     return kept, twice & kept.keys()
+
+
+def _is_undone(node: Node, users: list[Node], orders: dict[Node, Order]) -> bool:
+    """Whether what reads a permutation is done in an order in which there is nothing to permute."""
+    dims = node.attributes["dims"]
+    return all(u in orders and [dims[d] for d in orders[u]] == sorted(dims) for u in users)
 
 
 def _is_light(node: Node) -> bool:

@@ -58,6 +58,21 @@ def test_dtypes(name):
         assert bits(call(x.contiguous(memory_format=torch.channels_last))) == bits(call(x))
 
 
+def test_between_convolutions_nothing_is_turned():
+    weight = torch.linspace(-1, 1, 16 * 16 * 9).reshape(16, 16, 3, 3)
+
+    def call(x):
+        y = F.batch_norm(F.conv2d(x, weight, padding=1), None, None, VECTOR, VECTOR, True)
+        return F.conv2d(y.relu(), weight, padding=1)
+
+    x = image(2, 16, 12, 10)
+    last = x.contiguous(memory_format=torch.channels_last)
+    assert torch.jit(call)(last).is_contiguous(memory_format=torch.channels_last)
+    assert bits(torch.jit(call)(last)) == bits(torch.jit(call)(x)) == bits(call(last))
+    row_major, turned = (len(torch.jit(call).explain(y).kernels) for y in (x, last))
+    assert turned == row_major + 2  # the input, and the result
+
+
 def test_a_permutation_that_users_write_is_moved_too():
     def call(x, i):
         joined = torch.cat([x, x.exp()], 1)
