@@ -35,12 +35,18 @@ class KeepingOp(Op):
         if tracer is None or tracer.row_major:
             return super().computed(arguments)
         order = result_order([laid_out(tracer, arguments[0])])
-        if order is None:
-            return in_row_major_order(tracer, super().computed, arguments)
         result = in_row_major_order(tracer, self.body, arguments)
-        parts = result if isinstance(result, tuple) else (result,)
-        made = tuple([tracer.wrap(copied(tracer, tracer.value(part), order)) for part in parts])
-        return made if isinstance(result, tuple) else made[0]
+        if isinstance(result, tuple):
+            return tuple([_in_order(tracer, part, order) for part in result])
+        return _in_order(tracer, result, order)
+
+
+def _in_order(tracer: Any, result: Any, order: Any) -> Any:
+    """What a body has given, in memory of its own in an order: as it is where it lies so, which views never do."""
+    node = tracer.value(result)
+    if order is None and node.op.family not in ("view", "argument"):
+        return result
+    return tracer.wrap(copied(tracer, node, order))
 
 
 class SteppedOp(Op):
