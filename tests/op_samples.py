@@ -124,6 +124,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "pow": [*elementwise(2), Sample((M, 3)), Sample((M, 0.5)), Sample((M, 2.0))],
     "clone": elementwise(1),
     "row_major": elementwise(1),
+    "ordered": [Sample((M, (1, 0))), Sample((IMAGE, (0, 2, 3, 1)))],
     "cumprod": [*reductions(), Sample((M * torch.tensor([1.0, 0.0, 1.0]).double(), 1)), Sample((draw("", ()), 0))],
     "copy": [Sample((M, N)), Sample((M, V))],
     "fill": [Sample((M, 2.0)), Sample((M, draw("fill", ())))],

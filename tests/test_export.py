@@ -289,7 +289,7 @@ def test_graphs_are_torch_fx_graphs() -> None:
     program = ej.export.export(ej.nn.Sequential(ej.nn.Linear(2, 3), ej.nn.ReLU()), (ej.ones(4, 2),))
     functions = [n.target for n in program.graph.nodes if n.op == "call_function"]
     assert functions == [ej.ops.aten.linear.default, ej.ops.aten.relu.default]
-    assert tuple(program.graph.nodes[-2].meta["val"].shape) == (4, 3)
+    assert tuple([*program.graph.nodes][-2].meta["val"].shape) == (4, 3)
     assert "torch.ops.aten.linear.default(input" in str(program)
     assert "p_0_weight: PARAMETER target='0.weight'" in str(program)
     assert program.run_decompositions() is program

@@ -112,7 +112,7 @@ def _orders(trace: Trace, users: dict[Node, list[Node]]) -> tuple[dict[Node, Ord
             if _moves(node.inputs[0]) and all(is_pure(u) or u.op.family == "reduction" for u in users[node]):
                 found[node] = node.attributes["dims"]
         elif _moves(node) and node.type.shape:
-            orders = {found.get(u) for u in users[node]}
+            orders = {found.get(u) for u in users[node]} | {None for u in users[node] if u in twice}
             if None in orders and len(orders) == 2 and _is_light(node):
                 twice.add(node)
                 orders.discard(None)
