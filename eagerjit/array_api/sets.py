@@ -76,4 +76,4 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def _unique(name: str, x: Tensor) -> Any:
-    return counted.unique(check_array(name, x), return_inverse=True, return_counts=True)
+    return counted.different_elements(check_array(name, x), True, True)

@@ -137,28 +137,39 @@ def unique(
 
     With `dim` the different slices along it. Raises RuntimeError for slices of no elements.
     """
-    reason = "the number of unique elements depends on values"
     if input.dtype.is_complex:
         name = "unique" if dim is None else "unique_dim"
         raise NotImplementedError(f"\"{name}\" not implemented for '{TYPE_NAMES[input.dtype]}'")
     if dim is None:
-        ordered, order, fresh, number = _starts.call(input)
-    else:
-        d = dimension(dim, input.ndim)
-        moved = input.movedim(d, 0)
-        if any(n == 0 for n in moved.shape[1:]):
-            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-        rows = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
-        order = _slices_in_order(rows)
-        ordered = rows.index_select(0, order)
-        fresh, number = run_starts.call(ordered, 0)
-    found = _unique.call(ordered, order, fresh, measured(number, reason), bool(return_inverse), bool(return_counts))
-    values, *rest = found if isinstance(found, tuple) else (found,)
-    if dim is not None:
-        values = values.reshape((values.shape[0], *moved.shape[1:])).movedim(0, d)
-    elif return_inverse:
-        rest[0] = rest[0].reshape(input.shape)
+        values, *rest = different_elements(input, bool(return_inverse), bool(return_counts))
+        return (values, *rest) if rest else values
+    d = dimension(dim, input.ndim)
+    moved = input.movedim(d, 0)
+    if any(n == 0 for n in moved.shape[1:]):
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    rows = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
+    order = _slices_in_order(rows)
+    ordered = rows.index_select(0, order)
+    starts = ordered, order, *run_starts.call(ordered, 0)
+    values, *rest = _between(starts, bool(return_inverse), bool(return_counts))
+    values = values.reshape((values.shape[0], *moved.shape[1:])).movedim(0, d)
     return (values, *rest) if rest else values
+
+
+def different_elements(input: Tensor, inverse: bool, counts: bool) -> list[Tensor]:
+    """The different elements of any dtype in order, where each element went, and how often each occurs."""
+    found = _between(_starts.call(input), inverse, counts)
+    if inverse:
+        found[1] = found[1].reshape(input.shape)
+    return found
+
+
+def _between(starts: Any, inverse: bool, counts: bool) -> list[Tensor]:
+    """What there is of elements in order, of which it is known where those begin that are alike."""
+    ordered, order, fresh, number = starts
+    number = measured(number, "the number of unique elements depends on values")
+    found = _unique.call(ordered, order, fresh, number, inverse, counts)
+    return list(found) if isinstance(found, tuple) else [found]
 
 
 def _bins(input: Tensor, least: Any) -> Tensor:
