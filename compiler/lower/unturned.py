@@ -125,7 +125,8 @@ def _orders(trace: Trace, users: dict[Node, list[Node]]) -> tuple[dict[Node, Ord
 def _is_undone(node: Node, users: list[Node], orders: dict[Node, Order]) -> bool:
     """Whether what reads a permutation is done in an order in which there is nothing to permute."""
     dims = node.attributes["dims"]
-    return all(u in orders and [dims[d] for d in orders[u]] == sorted(dims) for u in users)
+    same = [u for u in users if u in orders and len(orders[u]) == len(dims)]
+    return len(same) == len(users) and all([dims[d] for d in orders[u]] == sorted(dims) for u in same)
 
 
 def _is_light(node: Node) -> bool:

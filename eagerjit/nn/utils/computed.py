@@ -15,7 +15,7 @@ _FUNCTIONS = "_computed"
 
 
 def compute(module: Any, name: str, function: Callable[[Any], Any]) -> None:
-    """Let reading an attribute of a module call a function of the module."""
+    """Let reading an attribute of a module call a function of the module; its `complete` is given the class made."""
     module.__dict__.setdefault(_FUNCTIONS, {})[name] = function
     _rebuild_class(module)
 
@@ -44,8 +44,14 @@ def _rebuild_class(module: Any) -> None:
             "__doc__": owner.__doc__,
         })  # fmt: skip
         made.__reduce_ex__ = _reduced  # a function of the library in the body of a Module's class would bind to nothing
+        for function in functions.values():
+            getattr(function, "complete", _nothing)(made)
         module.__class__ = made
     mode.bump_epoch()
+
+
+def _nothing(kind: type) -> None:
+    """What most functions add to the class of their module."""
 
 
 def _read(name: str, module: Any) -> Any:

@@ -131,6 +131,11 @@ class _Attribute:
             kept[key] = made()
         return kept[key]
 
+    def complete(self, kind: Any) -> None:
+        """The class's name says that it is parametrized, as PyTorch's does; assignments go to the originals."""
+        kind.__name__ = f"Parametrized{kind._plain_class.__name__}"
+        kind.__setattr__ = _assign
+
 
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
@@ -166,17 +171,7 @@ def register_parametrization(
         module.parametrizations = ModuleDict()
     module.parametrizations[tensor_name] = made
     compute(module, tensor_name, _Attribute(tensor_name))
-    _name_class(module)
     return given
-
-
-def _name_class(module: Any) -> None:
-    """The class's name says that it is parametrized, as PyTorch's does; assignments go to the originals."""
-    owner = plain_class(module)
-    if type(module) is owner:
-        return
-    type(module).__name__ = f"Parametrized{owner.__name__}"
-    type(module).__setattr__ = _assign  # type: ignore[method-assign, assignment]
 
 
 def _assign(self: Any, name: str, value: Any) -> None:
@@ -216,7 +211,6 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         original = value
     del module.parametrizations[tensor_name]
     forget(module, tensor_name)
-    _name_class(module)
     if isinstance(original, Parameter):
         module.register_parameter(tensor_name, original)
     else:
