@@ -330,8 +330,8 @@ def test_a_group_of_one_process() -> None:
     assert not dist.is_initialized() and not dist.is_available()
     with pytest.raises(ValueError, match="environment variable MASTER_ADDR expected, but not set"):
         dist.init_process_group("gloo", rank=0, world_size=2)
-    with pytest.raises(AttributeError, match=r"no torch\.distributed\.rpc"):
-        _ = dist.rpc
+    with pytest.raises(AttributeError, match=r"no torch\.distributed\.pipelining"):
+        _ = dist.pipelining
     with pytest.raises(ValueError, match="init_process_group"):
         ej.nn.parallel.DistributedDataParallel(ej.nn.Linear(3, 1))
 
