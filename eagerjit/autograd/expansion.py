@@ -33,8 +33,10 @@ CHECKPOINTS: WeakSet[GradNode] = WeakSet()
 
 def current(tensor: Tensor) -> Tensor:
     """A tensor, or what stands for it since its node was taken apart."""
-    node = tensor._node
-    found = None if node is None else EXPANDED.get(node)
+    node, tracer = tensor._node, state.tracer
+    if node is None or (tracer is not None and node.sequence < tracer.first_sequence):
+        return tensor  # a recording's walks end at what was there before
+    found = EXPANDED.get(node)
     return tensor if found is None or tensor._index >= len(found) else current(found[tensor._index])
 
 

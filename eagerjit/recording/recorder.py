@@ -291,7 +291,7 @@ class Recording:
         before: list[Any] = [*([call_results.RequireGradients(flags)] if flags else []), *related]
         before += call_results.classes(results)
         after: list[Any] = [call_results.KeepGradients(own, kept)] if own or kept else []
-        after += call_results.required(results, self.where())
+        after += call_results.required(results, tracer.begins)
 
         def compiled() -> Variant:
             executable, report, backward = compile()

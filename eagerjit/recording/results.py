@@ -44,7 +44,7 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     """Tensors that results view and that are no results: what several view, so that a write to one reaches the others.
 
     And those whose views compiled code computes apart from them, see `_Related`, or whose writes count for themselves,
-    or are refused as those to one of several views are.
+    or are refused as those to one of several views and to views of leaves are.
     """
     found: dict[int, Tensor] = {}
     views: dict[int, int] = {}
@@ -55,7 +55,7 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
         if base is not result and is_traced(base) and id(base) not in known:
             found[id(base)] = base
             refused = result.requires_grad and any(step.among is not None for step in steps)
-            apart = refused or tracer.is_silent(base) or _is_copied(tracer, result, base)
+            apart = refused or _is_leaf(base) or tracer.is_silent(base) or _is_copied(tracer, result, base)
             views[id(base)] = views.get(id(base), 0) + (2 if apart else 1)
     return [t for t in found.values() if views[id(t)] > 1]
 
@@ -66,14 +66,18 @@ def refuse_unassignable(kind: type, where: str) -> None:
         raise TraceBreak(f"a {kind.__name__}, whose class has slots, outlives the call", where)
 
 
+def _is_leaf(tensor: Tensor) -> bool:
+    return tensor._requires_grad and tensor._node is None
+
+
 def _base(tracer: Tracer, result: Tensor, known: set[int]) -> tuple[Tensor, list[View]]:
-    """The first other result or outside tensor that a result views, else what it is made of; the way there."""
+    """The first other result, leaf or outside tensor that a result views, else what it is made of; the way there."""
     steps: list[View] = []
     base = result
     while base._view is not None and is_traced(base) and not tracer.is_silent(base):
         steps.append(base._view)
         base = base._view.base
-        if id(base) in known:
+        if id(base) in known or (is_traced(base) and _is_leaf(base)):
             break
     return base, steps[::-1]
 
@@ -345,7 +349,8 @@ def required(results: list[Any], place: Any) -> list[Any]:
     leaves = [i for i, r in enumerate(results) if is_traced(r) and r._requires_grad and r._node is None]
     if reached := [results[i] for i in leaves if is_reached(results[i], results)]:
         reason = "it returns a tensor made to require gradients along with what depends on it"
-        raise NotYet(reason, reached[0]._data.source or place)
+        node = reached[0]._data
+        raise NotYet(reason, place if node.op.family == "argument" else node.source or place)
     return [RequireResults(leaves)] if leaves else []
 
 

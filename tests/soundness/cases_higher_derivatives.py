@@ -388,3 +388,19 @@ def grad_of_a_layer_of_recurrent_steps_whose_weights_are_given(jit):
     for i in range(3):
         found = torch.func.grad(loss)(values, torch.linspace(-1.0, 1.0, 16).reshape(4, 2, 2) + i)
         yield [g.flatten() for g in found.values()]
+
+
+@case
+def gradients_that_have_a_history_through_a_layer_behind_a_checkpoint(jit):
+    """The checkpoint is taken apart where the gradient is recorded: what the layer was given is then another tensor."""
+    torch.manual_seed(0)
+    weight, layer = torch.ones(4, requires_grad=True), torch.nn.Linear(4, 4)
+    layer.forward = jit(layer.forward)
+    for n in (3, 5):
+        x = torch.linspace(-1.0, 1.0, 4 * n).reshape(n, 4).requires_grad_()
+        out = layer(checkpoint(lambda given: (given * weight).tanh(), x, use_reentrant=False)).square().sum()
+        grads = torch.autograd.grad(out, (weight, x, layer.weight), create_graph=True)
+        yield grads
+        again = torch.autograd.grad(sum(g.square().sum() for g in grads), (weight, x, layer.weight), create_graph=True)
+        yield again
+        yield torch.autograd.grad(sum(g.sum() for g in again), (weight, x))

@@ -304,3 +304,37 @@ def a_tensor_of_a_deque(jit):
             window[0] = 5.0
         if i == 4:
             window.append(7.0)
+
+
+def views_of_leaves(jit, make):
+    """The leaf is none of the results: their gradients reach it, and writes to its views are refused."""
+
+    def f(x):
+        leaf = make(x)
+        return leaf.T, leaf.unflatten(0, (-1, 1))[1:]
+
+    f = jit(f)
+    for n in (3, 4):
+        x = torch.arange(4.0 * n).reshape(n, 4)
+        rows, parts = f(x)
+        (rows.sum() + parts.square().sum()).backward()
+        leaf = rows._base
+        yield type(leaf).__name__, leaf.grad, parts._base is leaf, attempt(rows.add_, 1), attempt(parts.mul_, 2)
+        with torch.no_grad():
+            rows.mul_(2)
+        yield x, leaf, parts
+
+
+@case(outcome=FELL_BACK)
+def views_of_a_leaf_made_inside(jit):
+    yield from views_of_leaves(jit, lambda x: (x + 1).requires_grad_())
+
+
+@case(outcome=FELL_BACK)
+def views_of_a_leaf_in_the_memory_of_an_argument(jit):
+    yield from views_of_leaves(jit, lambda x: x.detach().requires_grad_())
+
+
+@case(outcome=FELL_BACK)
+def views_of_a_parameter_made_inside(jit):
+    yield from views_of_leaves(jit, lambda x: torch.nn.Parameter(x * 2))
