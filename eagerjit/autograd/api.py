@@ -38,17 +38,17 @@ def _gradients(given: Any) -> list[Tensor | None]:
     return found
 
 
-_ones: dict[np.dtype, Tensor] = {}
+_ones: dict[np.dtype, np.ndarray] = {}
 
 
 def _start(array: np.ndarray) -> Tensor | None:
-    """The 1 that a walk from a real 0-d result starts with: one tensor for each dtype, which nothing writes to."""
+    """The 1 that a walk from a real 0-d result starts with, in memory of its own: who gets it may write it."""
     if array.ndim or type(array) is not np.ndarray or array.dtype.kind == "c":
         return None
-    found = _ones.get(array.dtype)
-    if found is None:
-        found = _ones[array.dtype] = new_tensor(np.ones((), array.dtype))
-    return found
+    one = _ones.get(array.dtype)
+    if one is None:
+        one = _ones[array.dtype] = np.ones((), array.dtype)
+    return new_tensor(one.copy())
 
 
 def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:

@@ -10,7 +10,15 @@ from typing import Any
 from eagerjit.autograd import node_hooks, plain
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.callbacks import with_callbacks
-from eagerjit.autograd.expansion import CHECKPOINTS, EXPANDED, GRADIENTS, current, expand_checkpoints, joined_calls
+from eagerjit.autograd.expansion import (
+    CHECKPOINTS,
+    EXPANDED,
+    GRADIENTS,
+    beginning,
+    current,
+    expand_checkpoints,
+    joined_calls,
+)
 from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, filled, used_up
 from eagerjit.autograd.placed import Placed
 from eagerjit.autograd.release import release
@@ -58,8 +66,9 @@ def run(
     while create_graph and _checkpoints and expand_checkpoints(nodes):
         nodes, stale, several = collect(roots, wanted, True, first)
     if _expanded:
-        roots = [current(t) for t in roots]
-        targets = None if targets is None else [current(t) for t in targets]
+        earliest = max(first, beginning())
+        roots = [current(t, earliest) for t in roots]
+        targets = None if targets is None else [current(t, earliest) for t in targets]
         wanted = None if targets is None else {key_of(t) for t in targets}
     if wanted is not None:
         nodes = relevant(nodes, wanted, first_wanted(targets or ()))

@@ -31,13 +31,16 @@ CHECKPOINTS: WeakSet[GradNode] = WeakSet()
 """The nodes of checkpoints, whose ops run their parts again."""
 
 
-def current(tensor: Tensor) -> Tensor:
-    """A tensor, or what stands for it since its node was taken apart."""
-    node, tracer = tensor._node, state.tracer
-    if node is None or (tracer is not None and node.sequence < tracer.first_sequence):
-        return tensor  # a recording's walks end at what was there before
-    found = EXPANDED.get(node)
-    return tensor if found is None or tensor._index >= len(found) else current(found[tensor._index])
+def current(tensor: Tensor, first: float = 0) -> Tensor:
+    """A tensor, or what stands for it since its node was taken apart; walks end before `first`."""
+    node = tensor._node
+    found = None if node is None or node.sequence < first else EXPANDED.get(node)
+    return tensor if found is None or tensor._index >= len(found) else current(found[tensor._index], first)
+
+
+def beginning() -> float:
+    """What comes before the nodes that a walk may go through: those of the recording, if there is one."""
+    return 0 if state.tracer is None else state.tracer.first_sequence
 
 
 def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eagerjit.autograd.expansion import current
+from eagerjit.autograd.expansion import beginning, current
 from eagerjit.autograd.node import GradNode, edge, record
 from eagerjit.runtime import records
 from eagerjit.tensors.tensor import Tensor
@@ -33,7 +33,7 @@ class Formal:
         if self.mode is not None and inputs[self.mode[0]] not in self.mode[1]:
             return gradients
         given = [inputs[p] for p in self.positions]
-        sources = [edge(current(x), node) for x in given if isinstance(x, Tensor) and x._requires_grad]
+        sources = [edge(current(x, beginning()), node) for x in given if isinstance(x, Tensor) and x._requires_grad]
         if all(x is None for x in sources):
             return gradients
         return [self._tied(g, sources) if isinstance(g, Tensor) else g for g in gradients]

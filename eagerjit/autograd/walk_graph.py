@@ -6,9 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, beginning, current, expand_calls, expand_gradients
 from eagerjit.autograd.node import GradNode, edge, used_up
-from eagerjit.state import state
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -21,7 +20,7 @@ _sequence = operator.attrgetter("sequence")
 _expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
 
 
-def _edges(node: GradNode) -> tuple[list[Any], bool]:
+def _edges(node: GradNode, first: float) -> tuple[list[Any], bool]:
     """Per input the tensor that a gradient flows to, None, or a list of these; whether a saved value may be stale."""
     inputs, sequence = node.inputs, node.sequence
     if inputs is None:
@@ -37,13 +36,13 @@ def _edges(node: GradNode) -> tuple[list[Any], bool]:
                 written = True
             if x._requires_grad:
                 if _expanded:
-                    x = current(x)
+                    x = current(x, first)
                 made_by = x._node
                 out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
             else:
                 out.append(None)
         elif kind in _SEQUENCES and not _CONSTANTS.issuperset(map(type, x)) and any(isinstance(e, Tensor) for e in x):
-            out.append([edge(current(e), node) if e._requires_grad else None for e in x])
+            out.append([edge(current(e, first), node) if e._requires_grad else None for e in x])
         else:
             out.append(None)
     return out, written
@@ -61,7 +60,7 @@ def _flat(edges: list[Any]) -> list[Tensor]:
 
 def edges_of(node: GradNode) -> list[Tensor]:
     """The tensors that gradients flow to from a node."""
-    return _flat(_edges(node)[0])
+    return _flat(_edges(node, beginning())[0])
 
 
 def collect(
@@ -76,10 +75,9 @@ def collect(
     A node that a walk before has used up has no edges: it is an error only where a gradient reaches it.
     A walk that is recorded ends at wanted tensors that were made before the recording began; it must not go beyond.
     """
-    tracer = state.tracer
-    first = first if tracer is None else max(first, tracer.first_sequence)
+    first = max(first, beginning())
     if _expanded:
-        roots = [current(t) for t in roots]
+        roots = [current(t, first) for t in roots]
     found: Nodes = {}
     stale: set[GradNode] = set()
     several: set[GradNode] = set()
@@ -101,7 +99,7 @@ def collect(
         if node.inputs is None:
             found[node] = []
             continue
-        edges, written = _edges(node)
+        edges, written = _edges(node, first)
         found[node] = edges
         if written:
             stale.add(node)

@@ -11,7 +11,7 @@ from eagerjit import pytree
 from eagerjit.amp.autocast import switch
 from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.expansion import CHECKPOINTS
-from eagerjit.autograd.node import GradNode, Several
+from eagerjit.autograd.node import GradNode, Several, described, overwritten
 from eagerjit.autograd.stale import check_inputs
 from eagerjit.effects.cautions import caution
 from eagerjit.generator import Snapshot, default_streams
@@ -118,6 +118,8 @@ def _recorded(part: _Checkpoint, context: Any, preserve: bool) -> Any:
     began, changes, written, drawn = mode.next_sequence(), _changes(tracer), *_writes(tracer)
     with context:
         found = part.function(*part.args, **part.kwargs)
+    if part.overwritten() is not None:
+        raise TraceBreak("a checkpoint overwrites what it is given", user_line())
     written_now, drawn_now = _writes(tracer)
     changed, draws = written_now != written or _changes(tracer) != changes, drawn_now != drawn
     if not mode.grad_mode() or not (changed or (draws and not preserve)):
@@ -151,6 +153,7 @@ class _Checkpoint(Several):
     ):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
         self.is_compared = is_compared
+        self.given = [(t, version_of(t)) for t in _leaves((args, kwargs)) if isinstance(t, Tensor) and t._requires_grad]
         self.random = Snapshot() if preserve else None
         self.casting = state.casting
         self.positions: list[int] = []
@@ -191,9 +194,17 @@ class _Checkpoint(Several):
         """How many results have gradients."""
         return len(self.positions)
 
+    def overwritten(self) -> Tensor | None:
+        """An argument that needs a gradient and was overwritten since, maybe by the part itself."""
+        return next((t for t, version in self.given if version_of(t) != version), None)
+
     def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse inputs that were overwritten: another run would compute something else."""
         check_inputs(node)
+        if (argument := self.overwritten()) is not None:
+            assert argument._storage is not None
+            what, place = f"{described(argument)}, an argument", argument._storage.source
+            raise RuntimeError(overwritten(what, self.name, node.source, place))
 
     def backward_onto(
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
@@ -213,6 +224,7 @@ class _Checkpoint(Several):
     def _walk(
         self, node: GradNode, grads: Sequence[Any], create_graph: bool, trail: Any, starts: Any
     ) -> list[Tensor | None]:
+        self.check(node, grads, ())
         began = mode.next_sequence()
         results = self.again()
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
@@ -242,12 +254,17 @@ class _Checkpoint(Several):
             mode.set_grad_mode(before)
             if now is not None:
                 now.restore()
-        leaves: list[Any] = []
-        pytree.flatten(found, leaves)
+        leaves = _leaves(found)
         results = [leaves[i] for i in self.positions]
         if self.is_compared:
             self._compare(_kinds(results))
         return results
+
+
+def _leaves(value: Any) -> list[Any]:
+    leaves: list[Any] = []
+    pytree.flatten(value, leaves)
+    return leaves
 
 
 def _kinds(results: Sequence[Tensor]) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import eagerjit as torch
 from eagerjit.utils.checkpoint import checkpoint
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 from tests.soundness.tools import network
 
 
@@ -404,3 +404,15 @@ def gradients_that_have_a_history_through_a_layer_behind_a_checkpoint(jit):
         again = torch.autograd.grad(sum(g.square().sum() for g in grads), (weight, x, layer.weight), create_graph=True)
         yield again
         yield torch.autograd.grad(sum(g.sum() for g in again), (weight, x))
+
+
+@case(outcome=FELL_BACK)
+def a_checkpoint_that_overwrites_what_it_is_given(jit):
+    def f(x):
+        return checkpoint(lambda h: h.tanh_(), x * 2, use_reentrant=False) * 3
+
+    f = jit(f)
+    for n in (3, 4):
+        x = torch.linspace(-1.0, 1.0, n).requires_grad_()
+        out = f(x)
+        yield out.detach(), attempt(lambda out=out: out.sum().backward())
