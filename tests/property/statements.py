@@ -412,7 +412,10 @@ def difference(program: Program, mode: str, infos: list[Any] | None = None) -> s
     if RANDOM.search(program.source[len(program.prelude) :]):
         return None
     kind = lambda error: type(error).__name__  # noqa: E731
-    return parting_from_torch(plain(program, eagerjit, kind), plain(program, importlib.import_module("torch"), kind))
+    theirs = plain(program, importlib.import_module("torch"), kind)
+    if "refer to a single memory location" in str(theirs):
+        return None  # writes that read what they overwrite are right here
+    return parting_from_torch(plain(program, eagerjit, kind), theirs)
 
 
 def reduced(program: Program, mode: str, seconds: float = 20) -> Program:
