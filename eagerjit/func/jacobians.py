@@ -41,7 +41,19 @@ def _split(stacked: Tensor, tensors: list[Tensor]) -> list[Tensor]:
 
 def _evaluated(name: str, func: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Run:
     starts, given = start_at(name, argnums, args)
-    return run(name, lambda: func(*given, **kwargs), starts, has_aux)
+    _check_real(name, "input", starts.leaves)
+    done = run(name, lambda: func(*given, **kwargs), starts, has_aux)
+    _check_real(name, "output", done.outputs)
+    return done
+
+
+def _check_real(name: str, what: str, tensors: list[Tensor]) -> None:
+    """Refuse complex tensors: of several conventions for their derivatives none is meant."""
+    for index, tensor in enumerate(tensors):
+        if tensor.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what}s to be real but received complex tensor at flattened {what} idx: {index}"
+            )
 
 
 def _nested(done: Run, argnums: Any, blocks: list[list[Tensor]], has_aux: bool) -> Any:

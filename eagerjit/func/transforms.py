@@ -173,6 +173,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
                 f"Expected the function given to grad to return a scalar tensor (0-dimensional), but it returned a "
                 f"tensor of {output.ndim} dimensions"
             )
+        if output.is_complex():
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {output.dtype}"
+            )
         gradients = starts.restore(done.pull([output.detach().new_ones(())]))
         value = done.released(output)
         return chosen(argnums, gradients), ((value, done.released_aux()) if has_aux else value)

@@ -102,3 +102,24 @@ def test_names_that_are_no_parameters(names: tuple[str, ...], strict: bool) -> N
             found.append(type(error))
         assert holder.plain.item() == 1 and not hasattr(holder, "other") and not hasattr(holder.layer, "other")
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["grad", "grad_and_value", "jacrev", "jacfwd", "hessian"])
+def test_complex_functions_are_refused_as_in_pytorch(name: str) -> None:
+    def message(t: Any) -> str:
+        x = t.ones(3, dtype=t.complex64)
+        with pytest.raises(RuntimeError) as refused:
+            getattr(t.func, name)(lambda p: (p * p).sum())(x)
+        return str(refused.value).split("torch.")[0]
+
+    assert message(eagerjit) == message(torch)
+
+
+@pytest.mark.parametrize("name", ["jacrev", "jacfwd"])
+def test_jacobians_of_complex_outputs_are_refused_as_in_pytorch(name: str) -> None:
+    def message(t: Any) -> str:
+        with pytest.raises(RuntimeError) as refused:
+            getattr(t.func, name)(lambda p: p * 1j)(t.ones(3))
+        return str(refused.value)
+
+    assert message(eagerjit) == message(torch)

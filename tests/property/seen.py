@@ -83,7 +83,7 @@ def parting(a: Any, b: Any, path: str = "") -> str | None:
 
 
 def parting_from_torch(a: Any, b: Any, path: str = "", dtype: str = "") -> str | None:
-    """Where a showing parts from PyTorch's: values within a tolerance, errors by their class alone, no counts of writes."""
+    """Where a showing parts from PyTorch's: values within a tolerance, errors by their class alone."""
     if not (isinstance(a, (list, tuple)) and isinstance(b, (list, tuple))):
         return None if a == b else f"at {path}: {str(a)[:300]} | {str(b)[:300]}"
     if a[:1] == b[:1] == ["error"]:
