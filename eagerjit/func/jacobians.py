@@ -52,7 +52,7 @@ def _check_real(name: str, what: str, tensors: list[Tensor]) -> None:
     for index, tensor in enumerate(tensors):
         if tensor.is_complex():
             raise RuntimeError(
-                f"{name}: Expected all {what}s to be real but received complex tensor at flattened {what} idx: {index}"
+                f"{name}: Expected all {what}s to be real but received complex tensor at flattened input idx: {index}"
             )
 
 
