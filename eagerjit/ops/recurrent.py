@@ -325,7 +325,8 @@ def layer(
         if is_called:
             found = _forward_call.run((kind, x, tuple(initial), weight, bias, sizes, reverse, needed))
             count = 1 + len(initial)
-            result, known = found[:count], (found[0], *found[count:])
+            result = found[:count]
+            known = new_tensor(found[0]._data), *found[count:]  # whatever is written over the result
         else:
             sizes = numbers = _numbers(sizes)
             result, known = _forward(cell, x, initial, (weight, bias), numbers, reverse, needed)

@@ -267,6 +267,25 @@ def test_results_may_be_overwritten() -> None:
     assert ej.equal(*expected)
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", ["GRU", "RNN", "RNN relu"])
+def test_results_overwritten_with_a_history(name: str, jitted: bool) -> None:
+    """A layer's gradient reads the states as they were, whatever is written over the results that show them."""
+    ours, theirs = both(name)
+    found = []
+    for library, network in ((ej, ours), (torch, theirs)):
+        def loss(x: Any, network: Any = network) -> Any:
+            out, final = network(x)
+            final.mul_(2)
+            return (out[1:].mul_(3).square().sum() + final.sum())
+
+        function = ej.jit(loss) if jitted and library is ej else loss
+        function(library.tensor(draw((3, 2, 3), "float32", -1, 1, 0))).backward()
+        found.append([array_of(p.grad) for p in network.parameters()])
+    for mine, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_a_compiled_call_serves_all_lengths() -> None:
     network = ej.nn.LSTM(3, 4, num_layers=2)
 
