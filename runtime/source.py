@@ -52,6 +52,12 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def line_here() -> str:
+    """`file:line` of the user's code that runs, "" outside of it."""
+    frame = user_frame()
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno or frame.f_code.co_firstlineno}"
+
+
 def here() -> Place | None:
     """Where the user's code is, None outside of it."""
     frame = user_frame()
@@ -60,7 +66,7 @@ def here() -> Place | None:
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the user's line, however deep inside the library the reason was found."""
-    file, _, line = line_of(here()).rpartition(":")
+    file, _, line = line_here().rpartition(":")
     warnings.warn_explicit(message, category, file or "<eagerjit>", int(line or 0))
 
 
@@ -69,8 +75,5 @@ def line_of(place: Place | str | None) -> str:
     if place is None or isinstance(place, str):
         return place or ""
     code, offset = place
-    found = code.co_firstlineno
-    for start, end, line in code.co_lines():
-        if start <= offset < end and line is not None:
-            found = line
-    return f"{code.co_filename}:{found}"
+    found = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
+    return f"{code.co_filename}:{found or code.co_firstlineno}"

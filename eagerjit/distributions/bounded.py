@@ -39,7 +39,7 @@ class ContinuousBernoulli(Weighted, ExponentialFamily):
         (given,) = self._take(probs, logits)
         super().__init__(given.shape, validate_args=validate_args)
         if "probs" in self.__dict__:
-            self.__dict__["probs"] = clamp_probs(self.probs)
+            self.probs = clamp_probs(self.probs)
 
     def _apart(self) -> tuple[Tensor, Tensor]:
         """Where p is apart from 1/2, and p there, elsewhere a number at which nothing is 0 / 0."""

@@ -39,7 +39,7 @@ class Weighted(Distribution):
     def _take(self, probs: Any, logits: Any, *others: Any) -> list[Tensor]:
         self._given = "probs" if either(probs, logits, _PROBS_OR_LOGITS) else "logits"
         found = broadcast_all(probs if probs is not None else logits, *others)
-        self.__dict__[self._given] = found[0]
+        setattr(self, self._given, found[0])
         return found
 
     @property

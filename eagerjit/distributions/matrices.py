@@ -99,7 +99,7 @@ class Wishart(Covariance, ExponentialFamily):
             caution(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim."
             )
-        self.__dict__[name] = matrix.expand((*batch, size, size))
+        setattr(self, name, matrix.expand((*batch, size, size)))
         super().__init__(batch, (size, size), validate_args=validate_args)
         self._factor(name, matrix)
 

@@ -93,7 +93,7 @@ class MultivariateNormal(Covariance):
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         size = loc.shape[-1]
         batch = Shape(broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1])))
-        self.__dict__[name] = matrix.expand((*batch, size, size))
+        setattr(self, name, matrix.expand((*batch, size, size)))
         self.loc = loc.expand((*batch, size))
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
         self._factor(name, matrix)

@@ -88,8 +88,10 @@ class _Retelling(Observer):
         """What a plain call reads is its own affair."""
 
     def search(self, frame: FrameType, _: None) -> None:
-        """Something is looked for in a value."""
+        """Something is looked for in a value, or its items are taken."""
         self._take(frame, 0, frames.stack(frame, 1)[0])
+
+    iterate = search
 
 
 def told_again(function: Callable[..., Any], args: Any, kwargs: Any, heard: Heard) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
-from eagerjit.runtime.source import here, is_library, line_of
+from eagerjit.runtime.source import is_library, line_here
 from eagerjit.runtime.trace_functions import of_recording
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, is_asked
@@ -141,7 +141,7 @@ def call_back(function: Callable[..., Any], *args: Any) -> Any:
 
 def user_line() -> str:
     """`file:line` of the user's code that is running."""
-    return line_of(here())
+    return line_here()
 
 
 def source(frame: FrameType) -> str:

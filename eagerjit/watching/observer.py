@@ -157,8 +157,7 @@ class Observer(Implicit, Imports):
     def _after_making(self, frame: FrameType) -> None:
         """Reading has made what was missing: an item of a defaultdict, a cached property."""
         holder, key, kind = self._making.pop(frame)
-        value = look(holder, key, kind)
-        if value is not ABSENT:
+        if (value := look(holder, key, kind)) is not ABSENT:
             self.journal.assign(holder, key, value, kind, source(frame), made=True)
 
     def load_attribute(self, frame: FrameType, name: str) -> None:
@@ -252,8 +251,7 @@ class Observer(Implicit, Imports):
         self.journal.assign(frame.f_globals, name, ABSENT, "item", source(frame))
 
     def store_cell(self, frame: FrameType, name: str) -> None:
-        cell = frames.cell(frame, name)
-        self.journal.assign(cell, "contents", frames.stack(frame, 1)[0], "cell", source(frame))
+        self.journal.assign(frames.cell(frame, name), "contents", frames.stack(frame, 1)[0], "cell", source(frame))
 
     def delete_cell(self, frame: FrameType, name: str) -> None:
         self.journal.assign(frames.cell(frame, name), "contents", ABSENT, "cell", source(frame))
@@ -357,7 +355,9 @@ class Observer(Implicit, Imports):
             frames.replace(frame, depth, instead)
 
     def iterate(self, frame: FrameType, _: None) -> None:
-        self._take(frame, 0, frames.stack(frame, 1)[0])
+        self._take(frame, 0, value := frames.stack(frame, 1)[0])
+        if isinstance(value, range):  # of its iterator, which the collector does not track, nobody has to find the age
+            frames.replace(frame, 0, self.journal.own(iter(value)))
 
     def _take(self, frame: FrameType, depth: int, value: Any) -> None:
         """Items of a value on the stack are about to be taken."""
