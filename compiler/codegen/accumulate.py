@@ -42,6 +42,24 @@ def open_accumulator(b: Builder, op: str, dtype: str, lanes: int, folds: bool, c
     return Accumulator(op, dtype, lanes, folds, slot, index_slot, copies, lost_slot)
 
 
+def has_parts(a: Accumulator) -> bool:
+    """Whether its lanes lie one after the other in memory, bits apart, and no copies do."""
+    return a.folds and not a.copies and a.dtype != "bool"
+
+
+def part(b: Builder, a: Accumulator, position: Value, lanes: int) -> Accumulator:
+    """Those of its lanes that elements from a position on belong to."""
+    first = position & (a.lanes - 1)
+
+    def place(slot: str, dtype: str) -> str:
+        found = b.name("%p")
+        b.emit(f"{found} = getelementptr {b.type(dtype, 0)}, ptr {slot}, i64 {first.text}")
+        return found
+
+    index_slot = place(a.index_slot, "i64") if a.index_slot else ""
+    return Accumulator(a.op, a.dtype, lanes, a.folds, place(a.slot, a.dtype), index_slot)
+
+
 def neutral(op: str, dtype: str) -> int | float | bool:
     """The value that changes nothing."""
     if op in ("maximum", "argmax"):

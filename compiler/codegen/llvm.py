@@ -157,8 +157,15 @@ class _Emitter(ColumnSums):
             self.accumulators[name] = acc.open_accumulator(self.b, op, dtype, lanes, folds, copies)
         acc.initialize(self.b, self.accumulators[name])
 
+    def has_parts(self, accumulators: Sequence[str]) -> bool:
+        """Whether part of the lanes of these accumulators can be added to."""
+        return all(acc.has_parts(self.accumulators[name]) for name in accumulators)
+
     def _accumulate(self, name: str, value: str) -> None:
         accumulator = self.accumulators[name]
+        if accumulator.folds and self.lanes < accumulator.lanes:
+            assert self.first_lane is not None
+            accumulator = acc.part(self.b, accumulator, self.values[self.variables[-1]] - self.first_lane, self.lanes)
         index = self.value(self.variables[-1]) if self.variables else None
         self.b.contract = self.kernel.contract
         mask = self.mask if accumulator.folds else None

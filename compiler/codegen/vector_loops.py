@@ -22,6 +22,9 @@ SMALL = 32
 LONG, DEARER = 40, 12
 """Statements of a loop whose step is not compiled once more for the rest; an elementary function is as many more."""
 
+VAST = 100
+"""Statements of a loop, elementary functions counted as before, from which its values get few registers each."""
+
 BUSY = 4
 """Statements up to which a loop that is not over rows asks for nothing that it loads: its next steps have begun."""
 
@@ -38,10 +41,15 @@ class VectorLoops(MemoryAccess):
         super().__init__(params, stored, width_bits)
         self.folding: set[str] = set()
         self.columns: columns.Plan | None = None
+        self.first_lane: Value | None = None
 
     @abstractmethod
     def body(self, body: Sequence[Stmt]) -> None:
         """Writes statements."""
+
+    @abstractmethod
+    def has_parts(self, accumulators: Sequence[str]) -> bool:
+        """Whether part of the lanes of these accumulators can be added to."""
 
     @abstractmethod
     def rows(self, plan: columns.Plan, body: Sequence[Stmt]) -> None:
@@ -66,7 +74,7 @@ class VectorLoops(MemoryAccess):
         if isinstance(loop.start, int) and isinstance(loop.stop, int):
             extent = loop.stop - loop.start
         enter, main, middle, tail, done = (b.name(n) for n in ("enter", "main", "middle", "tail", "done"))
-        lanes = self._width(loop)
+        lanes, self.first_lane = self._width(loop), start
         last = stop - (lanes - 1)
         if self._has_short_rows(loop):
             self._short_rows(loop, stop, lanes, done)
@@ -221,11 +229,17 @@ class VectorLoops(MemoryAccess):
         self.columns = plan
 
     def _width(self, loop: Loop) -> int:
-        """Lanes at a time: two vector registers' worth at most, of bytes one, where no accumulator fixes the number."""
+        """Lanes at a time: two vector registers' worth at most, of bytes one, where no accumulator fixes the number.
+
+        Nor does one in a vast loop whose values would take more than four registers each: its steps add to some of the
+        accumulator's lanes. Of doubles on AVX2 that is as fast to run, and takes half the time to compile or less.
+        """
         inner = list(walk(loop.body))
-        if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
-            return LANES
         bits = max((BITS[s.dtype] for s in inner if isinstance(s, Let | Load)), default=32)
+        folded = [s.name for s in inner if isinstance(s, Accumulate) and s.name in self.folding]
+        if folded:
+            vast = self.columns is None and _length(loop) > VAST and LANES * bits > 4 * self.b.width_bits
+            return min(LANES, 2 * self.b.width_bits // bits) if vast and self.has_parts(folded) else LANES
         if bits <= 8 and not self.by_rows:
             return min(4 * loop.lanes, self.b.width_bits // 8)
         return max(1, min(loop.lanes, self.b.width_bits // (32 if bits == 64 else 16)))

@@ -11,6 +11,7 @@ import pytest
 from kernel_runner import NUMPY, WIDTHS, elementwise, load, memory, one_task, reduction, run, size
 
 from eagerjit.compiler.codegen.transpose import plan
+from eagerjit.compiler.codegen.vector_loops import VAST
 from eagerjit.compiler.loops import (
     LANES,
     Accumulate,
@@ -80,6 +81,31 @@ def test_accumulators_keep_the_documented_order(dtype, lanes):
                 with np.errstate(all="ignore"):
                     expected = accumulated(op, data, neutral_of(op, dtype))
                 assert out.tobytes() == np.array([expected], NUMPY[dtype]).tobytes(), (op, n)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", ("f32", "f64", "i64"))
+def test_accumulators_of_vast_loops_keep_the_documented_order(dtype, width):
+    """Steps of few lanes add to parts of an accumulator: bit for bit what steps of all lanes add up to."""
+    names = ["x", *(f"y{i}" for i in range(2 * (VAST // 2 + 1)))]
+    chain = [Let(new, "neg", (old,), dtype) for old, new in itertools.pairwise(names)]
+    ops = ("add", "mul", "maximum", "minimum", "argmax")
+    results = {op: "i64" if op == "argmax" else dtype for op in ops}
+    kernel = one_task(
+        "k", (memory("data", dtype), *(memory(f"{op}_", results[op]) for op in ops), size("n")),
+        *(Init(op, op, dtype) for op in ops),
+        Loop("vector", "i", 0, "n", (
+            Load("x", "data", CONTIGUOUS, dtype), *chain, *(Accumulate(op, names[-1]) for op in ops))),
+        *(Finish(f"{op}_out", op, results[op]) for op in ops), *(Store(f"{op}_", (), f"{op}_out") for op in ops),
+    )  # fmt: skip
+    call = load([kernel], width)["k"]
+    for n in (*range(1, 70, 3), 64, 1000):
+        data, outs = numbers(dtype, n), [np.zeros(1, NUMPY[results[op]]) for op in ops]
+        call(data, *outs, n)
+        for op, out in zip(ops, outs, strict=True):
+            with np.errstate(all="ignore"):
+                expected = data.argmax() if op == "argmax" else accumulated(op, data, neutral_of(op, dtype))
+            assert out.tobytes() == np.array([expected], out.dtype).tobytes(), (op, n)
 
 
 @pytest.mark.parametrize("op", ("and", "or"))
