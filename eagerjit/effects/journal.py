@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -278,7 +279,7 @@ class Journal(Ages, Reads):
         """Something unknown gets a container: it may not change it, nor a copy of one that the caller gave."""
         self.windows.touch(container)
         self.keyed.settle(container)
-        if id(container) not in self._young or self.is_given(container):
+        if not gc.is_tracked(container) or not self.is_made(container):
             self.save_contents(container)
             self.probed.append((container, copy_of(container), source))
 

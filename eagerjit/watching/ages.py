@@ -12,9 +12,10 @@ collected until it ends. What is given was copied then.
 from __future__ import annotations
 
 import gc
+import operator
 import sys
 from collections.abc import Callable, Iterable
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ _FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) els
 
 _SEEN_OR_CONSTANT = (dict, tuple, str, bytes, int, float, complex, np.generic)
 """Classes of untracked objects that others hold in sight of the collector, or that nobody changes."""
+
+_FEW = 4
+"""Objects that are sooner looked for one by one than among all at once."""
 
 _THERE_ALREADY = frozenset((bool, np.bool, type(None)))
 """Classes of which no objects are ever made: nobody has to look for the modules that hold them."""
@@ -98,7 +102,7 @@ class Ages:
             if fresh:  # which stays so, whatever holds it later, and is not asked of all objects there are again
                 self._fresh.add(key)
         else:
-            fresh = key in self._young or (not self._ended and key in self._look_again())
+            fresh = key in self._young or (not self._ended and self._is_tracked_lately(value))
         self._alive.append(value)
         if not fresh:
             self._outside.add(key)
@@ -135,7 +139,7 @@ class Ages:
         made = [x for x in gc.get_objects(0) if id(x) not in before]
         self._alive += made
         self._outside.update(map(id, made))
-        self._look_again()
+        self._young.difference_update(map(id, made))
         return result
 
     def _decide(self, value: Any) -> None:
@@ -143,10 +147,22 @@ class Ages:
         if isinstance(value, dict) and not gc.is_tracked(value):
             self._is_young(value)
 
+    # Looking through what the collector tracks is one call of C's each, so that no other thread runs meanwhile: a tuple
+    # that it is making must have one owner.
+
     def _look_again(self) -> set[int]:
-        # In one call of C's, so that no other thread runs meanwhile: a tuple that it is making must have one owner.
-        self._young = set(map(id, chain.from_iterable(map(gc.get_objects, (0,))))) - self._outside
+        self._young = set(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
+        self._young -= self._outside
         return self._young
+
+    def _is_tracked_lately(self, value: Any) -> bool:
+        """Whether the collector tracks an object since this recording began; what has just been made is found first."""
+        # What holds the objects is made after they are listed: else it would be among them, and keep them all.
+        newest = map(reversed, map(gc.get_objects, (0,)))
+        found = next(map(any, map(map, repeat(operator.is_), newest, repeat(repeat(value)))))
+        if found:
+            self._young.add(id(value))
+        return found
 
     def know_together(self, values: Iterable[Any]) -> None:
         """See whether dictionaries are fresh, all at once if so: who looks for holders looks at all objects."""
@@ -190,7 +206,7 @@ class Ages:
 
     def _are_young(self, objects: list[Any]) -> bool:
         """Whether all have been made in this recording: an address once seen to be young stays so."""
-        if all(id(x) in self._young for x in objects):
-            return True
-        young = self._look_again()
-        return all(id(x) in young for x in objects)
+        unknown = [x for x in objects if id(x) not in self._young]
+        if len(unknown) > _FEW:
+            return self._look_again().issuperset(map(id, unknown))
+        return all(id(x) not in self._outside and self._is_tracked_lately(x) for x in unknown)
