@@ -118,7 +118,7 @@ def _recorded(part: _Checkpoint, context: Any, preserve: bool) -> Any:
     began, changes, written, drawn = mode.next_sequence(), _changes(tracer), *_writes(tracer)
     with context:
         found = part.function(*part.args, **part.kwargs)
-    if part.overwritten() is not None:
+    if part.written_argument() is not None:
         raise TraceBreak("a checkpoint overwrites what it is given", user_line())
     written_now, drawn_now = _writes(tracer)
     changed, draws = written_now != written or _changes(tracer) != changes, drawn_now != drawn
@@ -194,14 +194,14 @@ class _Checkpoint(Several):
         """How many results have gradients."""
         return len(self.positions)
 
-    def overwritten(self) -> Tensor | None:
+    def written_argument(self) -> Tensor | None:
         """An argument that needs a gradient and was overwritten since, maybe by the part itself."""
         return next((t for t, version in self.given if version_of(t) != version), None)
 
     def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse inputs that were overwritten: another run would compute something else."""
         check_inputs(node)
-        if (argument := self.overwritten()) is not None:
+        if (argument := self.written_argument()) is not None:
             assert argument._storage is not None
             what, place = f"{described(argument)}, an argument", argument._storage.source
             raise RuntimeError(overwritten(what, self.name, node.source, place))

@@ -36,3 +36,19 @@ def test_checkpoints_of_parts_that_write(name: str, use_reentrant: bool) -> None
     ours, theirs = (outcome(t, PARTS[name], use_reentrant) for t in (ej, torch))
     assert ours is True if theirs is True else ours == pytest.approx(theirs, rel=1e-5)
     assert name.startswith("made") or theirs is True
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_results_of_checkpoints_can_be_overwritten(use_reentrant: bool, jitted: bool) -> None:
+    def gradients(t: Any, jit: Any) -> Any:
+        def function(x: Any) -> Any:
+            y = t.utils.checkpoint.checkpoint(lambda p: p.sin() * p, x, use_reentrant=use_reentrant)
+            return y.mul_(x)
+
+        x = t.linspace(-1, 1, 4).requires_grad_()
+        (jit(function)(x).add_(1) ** 2).sum().backward()
+        return x.grad.numpy()
+
+    ours, theirs = gradients(ej, ej.jit if jitted else lambda f: f), gradients(torch, lambda f: f)
+    assert ours == pytest.approx(theirs, rel=1e-5)
