@@ -83,7 +83,12 @@ def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[...,
         if tracer is not None and (type(self._data) is not Node or by_memory):
             raise TraceBreak(f"{name}() changes the shape of a tensor that others may share", user_line())
         old = _former(self)
-        out = function(old, *args, **kwargs)
+        # The history has the former shape: without this step, gradients would not reach it from the new one.
+        before = mode.set_grad_mode(mode.grad_mode() or self._node is not None)
+        try:
+            out = function(old, *args, **kwargs)
+        finally:
+            mode.set_grad_mode(before)
         if out._node is not None and out._node is not old._node:
             # Gradients of what was computed before flow to the former shape, by rules that see it: `edge` sees to that,
             # which native walks ask where a sequence is no int.

@@ -122,3 +122,27 @@ def test_gradients_that_read_what_was_turned_are_refused(t: Any) -> None:
     assert x.grad.tolist() == [[4.0] * 3] * 2
     with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
         squared.backward()
+
+
+def gradient_without_grad_mode(t: Any, change: str, jitted: bool, mode: str) -> Any:
+    def function(w: Any) -> Any:
+        y = w * 2
+        with getattr(t, mode)():
+            getattr(y, change)(*{"unsqueeze_": (0,), "transpose_": (0, 1)}.get(change, ()))
+        return y
+
+    w = t.arange(1.0, 4.0).reshape(1, 3).requires_grad_()
+    y = (t.jit(function) if jitted else function)(w)
+    assert y.requires_grad and not y.is_leaf
+    (y * y).sum().backward()
+    return w.grad.tolist()
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("change", ["squeeze_", "unsqueeze_", "transpose_", "t_"])
+def test_a_shape_that_changes_without_grad_mode_keeps_the_history(change: str, jitted: bool) -> None:
+    """PyTorch keeps the node of the former shape, which refuses gradients of most others."""
+    mine = gradient_without_grad_mode(ej, change, jitted, "no_grad")
+    assert mine == gradient_without_grad_mode(torch, change, False, "enable_grad")
+    if change == "unsqueeze_":
+        assert mine == gradient_without_grad_mode(torch, change, False, "no_grad")
