@@ -49,6 +49,8 @@ def start(name: str, primals: Any, connect: bool = True) -> Starts:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"{name}: Expected all inputs to be tensors, got {type(x).__name__}")
         if not x.dtype.is_differentiable:
+            if name in ("jvp", "linearize"):
+                raise ValueError(f"{name}: Expected primal to be floating point or complex, but got: {x.dtype}")
             wanted = "only Tensors of floating point and complex dtype can require gradients"
             raise RuntimeError(f"{name}: {wanted}, got {x.dtype}")
         aliases.append(x.view_as(x) if connected and x._requires_grad else x.detach().requires_grad_())
@@ -106,7 +108,16 @@ class Run:
         return [_zeros(x) if g is None else g for x, g in zip(self.starts.leaves, found, strict=True)]
 
     def push(self, tangents: list[Tensor]) -> list[Tensor]:
-        """The product of the Jacobian with tangents."""
+        """The product of the Jacobian with tangents, of which those of real numbers may be complex."""
+        leaves = self.starts.leaves
+        if not any(t.dtype.is_complex and not x.dtype.is_complex for x, t in zip(leaves, tangents, strict=True)):
+            return self._pushed(tangents)
+        # The Jacobian's rules are those of real numbers: it maps either part for itself.
+        apart = [_parts(x, t) for x, t in zip(leaves, tangents, strict=True)]
+        real, imaginary = self._pushed([r for r, _ in apart]), self._pushed([i for _, i in apart])
+        return [r + i * 1j for r, i in zip(real, imaginary, strict=True)]
+
+    def _pushed(self, tangents: list[Tensor]) -> list[Tensor]:
         pairs, create = list(zip(self.starts.leaves, tangents, strict=True)), self.recording(*tangents)
         if create:
             self.take_apart()
@@ -116,6 +127,13 @@ class Run:
 
 def _zeros(like: Tensor) -> Tensor:
     return like.detach().new_zeros(like.shape)
+
+
+def _parts(primal: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
+    """The parts of a tangent that are pushed one after the other."""
+    if tangent.dtype.is_complex and not primal.dtype.is_complex:
+        return tangent.real, tangent.imag
+    return tangent, _zeros(tangent)
 
 
 def run(name: str, function: Callable[..., Any], starts: Starts, has_aux: bool = False) -> Run:
@@ -250,6 +268,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         raise RuntimeError("jvp: Expected primals and tangents to be non-empty tuples")
     starts = start("jvp", primals)
     given = matching("jvp", "tangents", tangents, starts.structure, starts.leaves)
+    for tangent in given:
+        if not tangent.dtype.is_differentiable:
+            raise ValueError(f"jvp: Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     done = run("jvp", lambda: func(*starts.arguments()), starts, has_aux)
     if strict and not all(o._requires_grad for o in done.outputs):
         raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs")
@@ -264,6 +285,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
     def pushforward(*tangents: Any) -> Any:
         leaves = matching("linearize", "tangents", tangents, starts.structure, starts.leaves)
+        for tangent, primal in zip(leaves, starts.leaves, strict=True):
+            if tangent.dtype is not primal.dtype:
+                raise RuntimeError(f"linearize: a tangent of {tangent.dtype} for a primal of {primal.dtype}")
         return pytree.unflatten(done.structure, done.push(leaves))
 
     return done.result(), pushforward
