@@ -191,8 +191,8 @@ div = _binary(
 floordiv = _binary(
     "floordiv",
     np.floor_divide,
-    lambda g, out, x, y: g * 0.0,
-    lambda g, out, x, y: g * 0.0,
+    lambda g, out, x, y: g.new_zeros(g.shape),
+    lambda g, out, x, y: g.new_zeros(g.shape),
     "x // y, rounded down.",
     domain=POSITIVE,
     cost=6,

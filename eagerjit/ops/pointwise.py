@@ -393,6 +393,6 @@ def _div_trunc(input: Any, other: Any) -> Tensor:
 
 
 POINTWISE["div_trunc"] = ElementwiseOp(
-    "div_trunc", _div_trunc, (lambda g, out, input, other: g * 0.0,) * 2, ("input", "other")
+    "div_trunc", _div_trunc, (lambda g, out, input, other: g.new_zeros(g.shape),) * 2, ("input", "other")
 )
 POINTWISE["where"], POINTWISE["cast"], POINTWISE["pow"] = where, cast, power
