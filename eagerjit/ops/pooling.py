@@ -18,6 +18,7 @@ from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.fitting import whole, wholes
 from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
 # -- ops over (batch, channels, ...) ----------------------------------------------------------------------------------
@@ -216,6 +217,8 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
         divisor_override: Any,
     ) -> Plan:  # fmt: skip
         x = batched(name, input, rank)
+        if not x.dtype.is_floating_point and x.dtype is not dtypes.int64:
+            raise NotImplementedError(f"\"{name}\" not implemented for '{TYPE_NAMES[x.dtype]}'")
         kernel, steps, zeros, _ = _windows(name, x, rank, kernel_size, stride, padding, 1, ceil_mode)
         if rank == 3 and any(k > n for k, n in zip(kernel, x.shape[2:], strict=True)):
             raise RuntimeError(f"{name}: input image {list(x.shape[2:])} smaller than kernel size {list(kernel)}")

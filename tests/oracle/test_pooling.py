@@ -231,3 +231,16 @@ def test_gradients_of_adaptive_means_fill_rows_before_they_repeat_them() -> None
     gathered = [line.split(" = ")[0] for line in text.splitlines() if " gather(" in line and "dim=3" in line]
     spread = [result for result in gathered if ", 17]" in result]
     assert spread and all("f32[s0, s1, 3, 17]" in result for result in spread)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "complex64", "float16"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_average_pools_refuse_dtypes(rank: int, dtype: str) -> None:
+    def pooled(t: Any) -> Any:
+        x = t.ones((1, *(4,) * rank), dtype=getattr(t, dtype))
+        try:
+            return functional(t, f"avg_pool{rank}d")(x, 2).tolist()
+        except NotImplementedError as error:
+            return type(error)
+
+    assert pooled(ej) == pooled(torch)
