@@ -113,6 +113,8 @@ def makes(function: Callable[..., Tensor], refusal: type[Exception] = NotImpleme
         else:
             made = _made_at(place, function, args, options)
         made = made.pin_memory() if pinned else made
+        if out is not None and name in _RANGES and made.numel() == out.numel():
+            made = made.reshape(out.shape)
         return made if out is None else write_out(name, made, out, filled=True)
 
     return make
@@ -199,6 +201,9 @@ def _place(options: dict[str, Any], pattern: Tensor | None) -> Device | None:
         device = device_of(options["out"])
     return wanted(device)
 
+
+_RANGES = ("arange", "linspace", "logspace", "range")
+"""What fills `out` in the shape that it has, if that has as many elements."""
 
 _THERE = frozenset(
     """empty full zeros ones empty_like full_like zeros_like ones_like scalar_tensor rand randn randint rand_like
