@@ -182,6 +182,8 @@ def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     """input limited to [min_val, max_val]."""
     if input.dtype is dtypes.bool_:
         raise RuntimeError("Bool inputs not supported for hardtanh")
+    if input.dtype is dtypes.uint8 and (min_val < 0 or max_val < 0):
+        raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
     if input.dtype.is_complex:
         raise NotImplementedError(f"hardtanh: clamp is not supported for complex types, got {input.dtype}")
     low = emit(elementwise.maximum, input, as_dtype(min_val, input.dtype))
