@@ -88,10 +88,11 @@ def parting_from_torch(a: Any, b: Any, path: str = "", dtype: str = "") -> str |
         return None if a == b else f"at {path}: {str(a)[:300]} | {str(b)[:300]}"
     if a[:1] == b[:1] == ["error"]:
         return None if a[1] == b[1] else f"at {path}: {a[1:]} | {b[1:]}"
-    if a[:1] == b[:1] == ("version",):
-        return None
+    if a[:1] == b[:1] == ("version",) or (a[:1] == b[:1] == ("requires_grad",) and _is_whole(dtype)):
+        return None  # versions are counted otherwise, and integers that require grad have no gradients
     if a[:1] == b[:1] == ("values",):
         return None if near(a[1], b[1], dtype) else f"at {path}: {a[1][:300]} | {b[1][:300]} ({dtype})"
+    a, b = ([part for part in showing if not _is_private(part)] for showing in (a, b))
     for i, (p, q) in enumerate(zip(a, b, strict=False)):
         if isinstance(p, tuple) and p[:1] == ("dtype",):
             dtype = p[1]
@@ -101,11 +102,20 @@ def parting_from_torch(a: Any, b: Any, path: str = "", dtype: str = "") -> str |
     return None if len(a) == len(b) else f"at {path}: {str(a)[:300]} | {str(b)[:300]}"
 
 
+def _is_whole(dtype: str) -> bool:
+    return dtype == "bool" or "int" in dtype
+
+
+def _is_private(part: Any) -> bool:
+    """Whether part of a showing is an attribute of an object, such as an optimizer, that no user reads."""
+    return isinstance(part, tuple) and len(part) == 2 and str(part[0]).startswith("_")
+
+
 def near(a: str, b: str, dtype: str) -> bool:
     """Whether values are the same but for rounding, which long chains of operations make larger."""
     if a == b:
         return True
-    if dtype == "bool" or "int" in dtype:
+    if _is_whole(dtype):
         return False
     nan, inf = float("nan"), float("inf")
     scope = {"nan": nan, "inf": inf, "nanj": complex(0, nan), "infj": complex(0, inf)}

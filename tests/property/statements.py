@@ -146,7 +146,21 @@ NUMBERS = "0 1 2 3 -1 0.5 -0.5 1.5 True k k k state.n state.k G len(state.l) sta
 QUESTIONS = (
     "@.sum() > #|@.any()|# > 1|@.shape[0] == 3|@.shape == @.shape|@.requires_grad|k > 1|@.is_contiguous()|@.dtype == torch.float32|@ is @|state.n % 2|@.max().item() > #|torch.equal(@, @)|@.dim() > 1|@.grad is None|'v' in state.d|state.net.training|len(state.l) > 2|torch.is_grad_enabled()|@.stride(0) == 1|@.numel() > @.numel()|isinstance(#, int)|@.is_floating_point()|not @.sum()|@.isnan().any()"
 ).split("|")
-RANDOM = re.compile("rand|dropout|normal_|uniform_|random_|bernoulli|empty|resize")
+UNLIKE_TORCH = {
+    r"rand|dropout|normal_|uniform_|random_|bernoulli|empty|resize": "random numbers are other ones, and empty memory is any",
+    r"\.stride\(": "steps along dimensions of one element are any",
+    r"torch\.(vmap|func\.)|autograd\.functional": "what transforms give is row-major, and PyTorch's refuse functions that write",
+    r"\.H\b|adjoint|conj\(\)": "conjugates are computed at once",
+    r"repr\(": "nodes of gradients have other names",
+    r"inverse|logdet|\.det\(": "rounding decides which matrices are singular",
+    r"unfold|median|masked_scatter_|\[:-1\]|\[1:\] = ": "PyTorch reads what it writes, or what shows an element twice",
+    r"sum\(dtype": "PyTorch records gradients of integers, and refuses that",
+    r"out=": "PyTorch reads what it writes, and keeps gradients of what is gone",
+    r"no_grad": "PyTorch's views made in it require grad, and its writes to views of leaves lose gradients",
+    r"polar|xlogy|unique|sign\(|sgn|sign_|set_\(": "PyTorch has wrong gradients, none at all, or refuses complex numbers",
+}
+"""What programs that are compared with PyTorch do without, and why."""
+UNLIKE = re.compile("|".join(UNLIKE_TORCH))
 EAGER = re.compile(r"\.is_leaf|grad_fn|data_ptr|repr\([a-z]\d?\)|\.data = |set_\(|out=|_version|expand\(2|\.view\(torch")
 WRITTEN = re.compile(r"^ *(\w+)(?:\[[^\]]*\])?(?:\.T|\.real|\.imag|\.view\(-1\))*(?:\.\w+_\(|\[[^\]]*\] [-+*]*=| [-+*]+=)")
 DTYPES = "float32 float32 float32 float32 float64 bfloat16 int64 int32 bool complex64 uint8 float16".split()
@@ -202,9 +216,9 @@ class Program:
 class Generator:
     """Draws one program."""
 
-    def __init__(self, seed: int, length: int = 8, calls: int = 10, transforms: bool = False, objects_drawn: bool = False):
+    def __init__(self, seed: int, length: int = 8, calls: int = 10, transforms: bool = False, objects_drawn: bool = False, without: re.Pattern[str] | None = None):
         self.random = random.Random(seed)
-        self.objects = objects_drawn
+        self.objects, self.without = objects_drawn, without
         self.transforms = 0.25 if transforms else 0.02
         self.length = length
         self.names: list[str] = []
@@ -302,7 +316,8 @@ class Generator:
         for _ in range(30):
             names = list(self.names)
             lines = self.drawn(depth)
-            if self.runs_eagerly(lines) and self.random.random() < 0.8:
+            left_out = self.without is not None and self.without.search("\n".join(lines))
+            if left_out or (self.runs_eagerly(lines) and self.random.random() < 0.8):
                 self.names = names
                 continue
             if self.runs(lines):
@@ -409,17 +424,25 @@ def difference(program: Program, mode: str, infos: list[Any] | None = None) -> s
     """Where the plain run parts from the compiled one, or from PyTorch's."""
     if mode == "compiled":
         return parting(plain(program), compiled(program, infos if infos is not None else []))
-    if RANDOM.search(program.source[len(program.prelude) :]):
-        return None
     kind = lambda error: type(error).__name__  # noqa: E731
     theirs = plain(program, importlib.import_module("torch"), kind)
     if re.search("refers? to a single memory location", str(theirs)):
         return None  # writes that read what they overwrite are right here
-    return parting_from_torch(plain(program, eagerjit, kind), theirs)
+    ours = plain(program, eagerjit, kind)
+    if "NotImplementedError" in str(theirs) and "NotImplementedError" not in str(ours):
+        return None  # PyTorch has no kernel for a dtype, or looks at it before it looks at shapes
+    return parting_from_torch(ours, theirs)
+
+
+def cause(found: str) -> str:
+    """What tells one cause of a difference from others: what differs, and the classes of errors."""
+    place, _, values = found.partition(": ")
+    return " ".join([*re.findall("[a-z_]+", place)[-1:], *re.findall(r"\w+Error", values)])
 
 
 def reduced(program: Program, mode: str, seconds: float = 20) -> Program:
-    """A program of which nothing can be left out without the difference going."""
+    """A program of which nothing can be left out without the difference going, or becoming another one."""
+    first = difference(program, mode)
     ends = time.time() + seconds
     going = True
     while going:
@@ -427,7 +450,7 @@ def reduced(program: Program, mode: str, seconds: float = 20) -> Program:
         for part in ("calls", "body", "returned"):
             for i in reversed(range(len(getattr(program, part)))):
                 smaller = program.without(part, i)
-                if time.time() < ends and difference(smaller, mode) is not None:
+                if time.time() < ends and (found := difference(smaller, mode)) and first and cause(found) == cause(first):
                     program, going = smaller, True
     return program
 
@@ -443,9 +466,10 @@ def main() -> int:
     options = parser.parse_args()
     os.environ["EAGERJIT_CACHE"] = "0"
     cpu._target_machine = hasty_machine
+    without = UNLIKE if options.mode == "torch" else None
     ends, seed, differing, calls, infos = time.time() + options.seconds, options.seed, 0, 0, list[Any]()
     while time.time() < ends:
-        program = Generator(seed, options.length, transforms=options.transforms, objects_drawn=options.objects).program
+        program = Generator(seed, options.length, transforms=options.transforms, objects_drawn=options.objects, without=without).program
         calls += len(program.calls)
         found = difference(program, options.mode, infos)
         if found is not None:
