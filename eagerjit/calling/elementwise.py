@@ -14,16 +14,18 @@ class ElementwiseOp(Op):
     """An op that computes every element from those at the same place of its arguments, which broadcast.
 
     apart       positions of tensors that are none of these
+    promotion   how the operands are brought to one dtype, if they are
     """
 
     apart: tuple[int, ...] = ()
+    promotion = ""
 
     def computed(self, arguments: tuple[Any, ...]) -> Any:
         """What the body gives, in memory of its own, in the order of the arguments."""
         tracer = state.tracer
         if tracer is None or tracer.row_major:
             return super().computed(arguments)
-        return in_memory_order(tracer, super().computed, arguments, self.apart)
+        return in_memory_order(tracer, super().computed, arguments, self.apart, self.promotion)
 
 
 class KeepingOp(Op):

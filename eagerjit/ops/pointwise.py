@@ -128,7 +128,9 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
     body.__annotations__ |= dict.fromkeys(NUMBERS_FOR.get(name, ()), "Any")
     differentiable = any(primitive.derivative)
     numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)
-    return ElementwiseOp(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
+    op = ElementwiseOp(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
+    op.promotion = promotion
+    return op
 
 
 def _errors(name: str, promotion: str) -> list[str]:

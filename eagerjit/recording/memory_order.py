@@ -16,6 +16,7 @@ from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.ops import elementwise, views
 from eagerjit.compiler.shapes import contiguous_strides, inverse
 from eagerjit.state import state
+from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -58,17 +59,29 @@ def _strides(tracer: Any, tensor: Tensor) -> Exprs | None:
 
 
 def in_memory_order(
-    tracer: Any, compute: Callable[[tuple[Any, ...]], Any], arguments: tuple[Any, ...], apart: Container[int] = ()
+    tracer: Any,
+    compute: Callable[[tuple[Any, ...]], Any],
+    arguments: tuple[Any, ...],
+    apart: Container[int] = (),
+    promotion: str = "",
 ) -> Any:
     """What elementwise work gives of these arguments, in the order of those that are tensors and not `apart`."""
     operands = {i: a for i, a in enumerate(arguments) if isinstance(a, Tensor) and i not in apart}
-    order = result_order([_in_its_order(tracer, a) for a in operands.values()])
+    cast = _cast(promotion, [*operands.values()]) if promotion and len(operands) > 1 else ()
+    order = result_order([_in_its_order(tracer, a) for a in operands.values()], cast)
     if order is None:
         return compute(arguments)
     result = compute(tuple([_turned(tracer, a, order) if i in operands else a for i, a in enumerate(arguments)]))
     if isinstance(result, tuple):
         return tuple([_turned_back(tracer, part, order) for part in result])
     return _turned_back(tracer, result, order)
+
+
+def _cast(promotion: str, operands: Sequence[Tensor]) -> list[bool]:
+    """Which operands have to be cast to the dtype that an operation is computed in."""
+    computed = result_type(*operands)
+    whole = promotion == "float" and not computed.is_differentiable
+    return [whole or x.dtype is not computed for x in operands]
 
 
 def _in_its_order(tracer: Any, tensor: Tensor) -> Node:
@@ -126,15 +139,30 @@ def copied(tracer: Any, node: Node, order: Order | None) -> Node:
     return in_order(tracer, made, order)
 
 
-def result_order(operands: Sequence[Node]) -> Order | None:
-    """The order of what is computed of these operands, as `order_of_steps` has it; None where that is row-major."""
+def result_order(operands: Sequence[Node], cast: Sequence[bool] = ()) -> Order | None:
+    """The order of what is computed of these operands, as `order_of_steps` has it; None where that is row-major.
+
+    Operands that are `cast` count as copies of their own: PyTorch casts them on the CPU before it asks for an order.
+    """
     if all(_is_plain(node) for node in operands) or all(map(is_contiguous, operands)):
         return None
     rank = max(len(node.type.shape) for node in operands)
     shapes = [(*(1,) * (rank - len(node.type.shape)), *node.type.shape) for node in operands]
     if any(0 in shape for shape in shapes):
         return None
-    return order_of_steps(shapes, [(*(0,) * (rank - len(node.type.shape)), *layout(node).strides) for node in operands])
+    strides = [
+        _dense_strides(node) if is_cast else layout(node).strides
+        for node, is_cast in zip(operands, cast or (False,) * len(operands), strict=True)
+    ]
+    return order_of_steps(shapes, [(*(0,) * (rank - len(steps)), *steps) for steps in strides])
+
+
+def _dense_strides(node: Node) -> Exprs:
+    """The strides of a copy in the order of a node."""
+    shape = node.type.shape
+    order = order_of_steps([shape], [layout(node).strides]) or tuple(range(len(shape)))
+    dense = contiguous_strides(tuple([shape[d] for d in order]))
+    return tuple([dense[order.index(d)] for d in range(len(shape))])
 
 
 def order_of_array(array: Any) -> Order | None:

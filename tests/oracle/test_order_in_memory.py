@@ -126,6 +126,23 @@ def test_results_of_two_operands(name: str) -> None:
     _same(call)
 
 
+MIXED = "add div maximum atan2 lt".split()
+
+
+@pytest.mark.parametrize("dtypes", ["float32 float64", "int32 float32", "int64 int32"])
+@pytest.mark.parametrize("name", MIXED)
+def test_operands_of_two_dtypes(name: str, dtypes: str) -> None:
+    """Those that are cast count as copies: what is spread has steps of its own then."""
+    layouts = ("transposed", "row", "spread_row", "spread_column")
+
+    def call(t: Any) -> Any:
+        first, second = (t.tensor(MATRIX * 9 + 1).to(getattr(t, dtype)) for dtype in dtypes.split())
+        pairs = [(LAYOUTS[a](first), LAYOUTS[b](second)) for a, b in itertools.product(layouts, repeat=2)]
+        return [getattr(t, name)(*pair) for x, y in pairs for pair in ((x, y), (y, x))]
+
+    _same(call)
+
+
 def test_four_dimensions() -> None:
     def call(t: Any) -> Any:
         x = t.tensor(IMAGE)
