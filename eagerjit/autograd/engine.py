@@ -289,9 +289,9 @@ class _Walk:
 
     def _seen(self, key: Key, grad: Tensor) -> Tensor | None:
         """A wanted gradient that the walk has ended at, as hooks leave it; what is retained is the caller's to add."""
-        if self.starts is not None:
+        if self.starts is not None or self.trail is not None:
             return grad
         if type(key) is int:
-            return grad if self.trail is not None else leaf_hooked(self.leaves[key], grad)
+            return leaf_hooked(self.leaves[key], grad)
         node, index = key if type(key) is tuple else (key, 0)
         return node_hooks.result_hooked(node, index, grad, AFTER_ALL_HOOKS)  # type: ignore[arg-type]

@@ -385,3 +385,18 @@ def an_argument_with_a_history_keeps_its_gradient(jit):
         x = torch.ones(3, requires_grad=True) * 2
         f(x).sum().backward()
         yield x.grad
+
+
+@case(versions=1)
+def hooks_of_arguments_with_a_history(jit):
+    """The walk around the call applies them, once; those of a leaf given beside such an argument too."""
+    f = jit(lambda x, w: (x * x * w).sum())
+    for factor in (0.5, 3.0, 0.25):
+        w, seen = weight(), []
+        x = w * 2
+        x.register_hook(lambda g, factor=factor: g * factor)
+        x.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
+        w.register_hook(lambda g: g + 1)
+        x.retain_grad()
+        f(x, w).backward()
+        yield w.grad, x.grad, seen
