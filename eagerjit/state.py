@@ -33,6 +33,8 @@ class _State(threading.local):
     """Whether the operations of a compiled call are made, for which those that it makes in turn are not compiled."""
     parametrized: dict[Any, Any] | None = None
     """What parametrizations have computed, None where it is not kept."""
+    reparametrized: tuple[Any, ...] = ()
+    """What gives Modules again the parameters that they have while they are called functionally, innermost last."""
 
 
 state = _State()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from eagerjit.effects.withdrawn import Withdrawing
@@ -59,6 +60,8 @@ def reparametrized(
     before = [table[key] for _, _, table, key, _ in replaced]
     journal = getattr(state.tracer, "journal", None)
     withdrawing = None if journal is None else Withdrawing(journal, [(part, key) for _, part, _, key, _ in replaced])
+    outer = state.reparametrized
+    state.reparametrized = *outer, partial(reparametrized, module, dict(given), tie_weights)
     try:
         for _, _, table, key, value in replaced:
             table[key] = value
@@ -66,6 +69,7 @@ def reparametrized(
             setattr(part, key, value)
         yield
     finally:
+        state.reparametrized = outer
         for part, key, old, _ in reversed(attributes):
             if old is _ABSENT:
                 delattr(part, key)

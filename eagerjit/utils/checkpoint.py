@@ -155,7 +155,7 @@ class _Checkpoint(Several):
         self.is_compared = is_compared
         self.given = [(t, version_of(t)) for t in _leaves((args, kwargs)) if isinstance(t, Tensor) and t._requires_grad]
         self.random = Snapshot() if preserve else None
-        self.casting = state.casting
+        self.casting, self.reparametrized = state.casting, state.reparametrized
         self.positions: list[int] = []
         self.kinds: list[Any] = []
 
@@ -230,7 +230,20 @@ class _Checkpoint(Several):
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
         roots, given = [r for r, _ in pairs], [g for _, g in pairs]
         targets = list(node.inputs or ())
-        return engine.run(roots, given, targets, create_graph, create_graph, trail, began, starts)
+        found = engine.run(roots, given, targets, True, create_graph, trail, began, starts)
+        if self.is_compared and any(g is None for g in found):
+            self._compare_inputs(targets, _outside(results, began))
+        return found
+
+    def _compare_inputs(self, first: list[Tensor], second: list[Tensor]) -> None:
+        """Refuse results that depend on other tensors than those of the first run: these would get no gradient."""
+        reached = set(map(walk_graph.key_of, second))
+        missing = next((t for t in first if walk_graph.key_of(t) not in reached), None)
+        if missing is not None:
+            raise CheckpointError(
+                "torch.utils.checkpoint: the second run does not depend on a tensor that the first depended on: "
+                f"{described(missing)}; was a parameter replaced since?"
+            )
 
     def _compare(self, kinds: list[Any]) -> None:
         """Refuse results of other kinds than those of the first run."""
@@ -241,13 +254,16 @@ class _Checkpoint(Several):
             )
 
     def again(self) -> list[Tensor]:
-        """The results by a second run, with the random numbers and the precision of the first."""
+        """The results by a second run, with the random numbers, the precision and the parameters of the first."""
         before, now = mode.set_grad_mode(True), None if self.random is None else Snapshot()
         casting = switch(self.casting)
         try:
             if self.random is not None:
                 self.random.restore()
-            with self.context:
+            with contextlib.ExitStack() as contexts:
+                for again in self.reparametrized:
+                    contexts.enter_context(again())
+                contexts.enter_context(self.context)
                 found = call_back(partial(self.function, *self.args, **self.kwargs))
         finally:
             switch(casting)

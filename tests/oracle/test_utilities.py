@@ -142,6 +142,23 @@ def test_checkpoints_that_give_something_else(check: str) -> None:
     assert kinds[0] == kinds[1]
 
 
+def test_checkpoints_whose_parameters_are_replaced() -> None:
+    """In a functional call the second run has the call's parameters; one that has others would leave gradients out."""
+    layer = ej.nn.Linear(2, 2)
+    part = functools.partial(ours.checkpoint, layer, use_reentrant=False)
+    given = {name: (p.detach() * 2).requires_grad_() for name, p in layer.named_parameters()}
+    module = ej.nn.Module()
+    module.layer, module.forward = layer, part
+    named = {f"layer.{name}": p for name, p in given.items()}
+    ej.func.functional_call(module, named, (ej.ones(3, 2),)).sum().backward()
+    assert [p.grad.tolist() for p in given.values()] == [[[3.0, 3.0], [3.0, 3.0]], [3.0, 3.0]]
+    assert layer.weight.grad is None
+    loss = part(ej.ones(3, 2)).sum()
+    layer.weight = ej.nn.Parameter(ej.eye(2))
+    with pytest.raises(ours.CheckpointError, match=r"does not depend on .* float32 tensor of shape \[2, 2\]"):
+        loss.backward()
+
+
 def test_names_of_checkpoints() -> None:
     assert [p.name for p in ours.CheckpointPolicy] == [p.name for p in torch.utils.checkpoint.CheckpointPolicy]
     for wrong in (3, None, [3]):

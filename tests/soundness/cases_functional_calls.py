@@ -6,6 +6,7 @@ import eagerjit as torch
 import eagerjit.nn as nn
 from eagerjit.func import functional_call
 from eagerjit.nn.utils import stateless
+from eagerjit.utils.checkpoint import checkpoint
 from tests.soundness.framework import case
 
 
@@ -78,3 +79,25 @@ def parts_whose_buffers_are_replaced(jit):
 
     for i in range(4):
         yield f(torch.ones(1, 1) * i), given, [b.clone() for b in module.buffers()]
+
+
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
+
+    def forward(self, x):
+        return checkpoint(self.inner, x, use_reentrant=False)
+
+
+@case
+def a_checkpoint_in_a_functional_call(jit):
+    """The part runs again when the call has given the parameters back: with those that it was called with."""
+    module, x = Checkpointed(), torch.ones(3, 2)
+    own = {name: p.detach() for name, p in module.named_parameters()}
+    module.forward = jit(module.forward)
+    for factor in (0.5, 1.0, -2.0):
+        given = {name: (p * factor).requires_grad_() for name, p in own.items()}
+        functional_call(module, given, x).square().sum().backward()
+        yield {name: p.grad for name, p in given.items()}, [p.grad for p in module.parameters()]
+        yield torch.func.grad(lambda given: functional_call(module, given, x).square().sum())(given)
