@@ -80,11 +80,11 @@ def _scores_gradient(g: Any, out: Any, value: Any) -> Any:
 
 
 def _attention_query(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any, last: Any) -> Any:
-    return as_dtype(_scores_gradient(g, out, v) * scale, k.dtype).matmul(k)
+    return (_scores_gradient(g, out, v) * scale).to(k.dtype).matmul(k)
 
 
 def _attention_key(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any, last: Any) -> Any:
-    return as_dtype(_scores_gradient(g, out, v) * scale, q.dtype).mT.matmul(q)
+    return (_scores_gradient(g, out, v) * scale).to(q.dtype).mT.matmul(q)
 
 
 def _attention_value(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any, last: Any) -> Any:

@@ -416,3 +416,16 @@ def a_checkpoint_that_overwrites_what_it_is_given(jit):
         x = torch.linspace(-1.0, 1.0, n).requires_grad_()
         out = f(x)
         yield out.detach(), attempt(lambda out=out: out.sum().backward())
+
+
+@case
+def the_gradient_of_the_gradient_of_attention_in_half_precision(jit):
+    """Weights are of float32 there: their gradient is converted outside of any recording too."""
+    attention = torch.nn.functional.scaled_dot_product_attention
+    f = jit(lambda q, k, v: attention(q, k, v, is_causal=True))
+    for n, dtype in ((3, torch.bfloat16), (4, torch.float16)):
+        values = torch.linspace(-1.0, 1.0, 6 * n).reshape(3, n, 2)
+        q, k, v = (x.to(dtype).requires_grad_() for x in values.unbind())
+        grads = torch.autograd.grad(f(q, k, v).square().sum(), (q, k, v), create_graph=True)
+        again = torch.autograd.grad(sum(g.square().sum() for g in grads), (q, k, v))
+        yield [g.flatten() for g in (*grads, *again)]
