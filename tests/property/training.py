@@ -19,6 +19,7 @@ import random
 import re
 import sys
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,7 +31,7 @@ from tests.property.programs import hasty_machine
 from tests.property.seen import Showing, parting
 
 PRELUDE = '''\
-import copy, random, types
+import copy, io, pickle, random, types
 import numpy
 nn, F, optim, schedules, P = torch.nn, torch.nn.functional, torch.optim, torch.optim.lr_scheduler, torch.nn.utils.parametrizations
 from eagerjit.optim import swa_utils
@@ -167,6 +168,126 @@ class Straight(torch.autograd.Function):
 class Quantized(nn.Module):
     def forward(self, x):
         return Straight.apply(x)
+class Crossed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.both = nn.Bilinear(4, 4, 4)
+    def forward(self, x):
+        return self.both(x, torch.tanh(x))
+class Decoder(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.layer = nn.TransformerDecoderLayer(2, 1, 4, batch_first=True, **options)
+    def forward(self, x):
+        x = x.reshape(-1, 2, 2)
+        return self.layer(x, x.tanh(), tgt_is_causal=True, tgt_mask=nn.Transformer.generate_square_subsequent_mask(2).to(x.dtype)).flatten(1)
+class Weighted(nn.Module):
+    """Bags of rows that are weighted, of a table whose rows are kept short."""
+    def __init__(self, **options):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(5, 4, mode="sum", **options)
+    def forward(self, x):
+        places = torch.arange(2 * x.shape[0]).reshape(-1, 2) % 5
+        return x + self.bag(places, per_sample_weights=x[:, :2].to(self.bag.weight.dtype)).to(x.dtype)
+class Carried(nn.Module):
+    """A recurrent layer whose states are carried from step to step, cut off from the step before or only now and then."""
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.layer, self.state, self.calls = getattr(nn, kind)(4, 4, **options), None, 0
+    def forward(self, x):
+        out, state = self.layer(x.unsqueeze(1), self.state)
+        self.state = tuple(h.detach() for h in state) if isinstance(state, tuple) else state.detach()
+        self.calls += 1
+        return out.flatten(1)[:, :4]
+class Written(nn.Module):
+    """What a layer gives is overwritten, whole or in part."""
+    def __init__(self, inner, how):
+        super().__init__()
+        self.inner, self.how = inner, how
+    def forward(self, x):
+        out = self.inner(x)
+        if self.how == "scaled":
+            out.mul_(0.5)
+        elif self.how == "row":
+            out[:1] = 0.25
+        elif self.how == "column":
+            out[:, 0].mul_(2).add_(x[:, 0].to(out.dtype))
+        elif self.how == "halves":
+            a, b = out[:, :2], out[:, 2:]
+            a += b
+        elif self.how == "masked":
+            out.masked_fill_(out < 0, 0.1)
+        elif self.how == "filled":
+            kept = out * out
+            out.zero_()
+            out += kept.detach()
+        return out
+class Given(nn.Module):
+    """A layer that overwrites what it is given."""
+    def forward(self, x):
+        x = x * 1
+        y = x.sigmoid_()
+        x[:, 1] += y[:, 0]
+        return y
+class Ensemble(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.models = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+    def forward(self, x):
+        values, buffers = torch.func.stack_module_state(list(self.models))
+        if self.training:
+            values = {name: torch.stack([dict(m.named_parameters())[name] for m in self.models]) for name in values}
+        return torch.func.vmap(lambda v, b: torch.func.functional_call(self.models[0], (v, b), (x,)))(values, buffers).mean(0)
+class Clipped(torch.autograd.Function):
+    @staticmethod
+    def forward(x, low):
+        return x.clamp(min=low), (x < low).sum()
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.low = inputs[1]
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+    @staticmethod
+    def backward(ctx, g, _):
+        x, = ctx.saved_tensors
+        return (None if g is None else torch.where(x < ctx.low, 0.1 * g, g)), None
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g.mul(2) if ctx.needs_input_grad[0] else None
+class Custom(nn.Module):
+    def __init__(self, dirty):
+        super().__init__()
+        self.dirty, self.low = dirty, None
+    def forward(self, x):
+        if self.dirty:
+            return Doubled.apply(x + 0)
+        out, self.low = Clipped.apply(x, -0.5)
+        return out
+class Raising(nn.Module):
+    """A layer that now and then refuses its batch."""
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+    def forward(self, x):
+        self.calls += 1
+        if self.calls % 4 == 3:
+            raise ValueError(f"call {self.calls} of {tuple(x.shape)}")
+        return x + self.calls
+class Norms(nn.Module):
+    """Layers that are taken in turns."""
+    def __init__(self):
+        super().__init__()
+        self.norms, self.turn = nn.ModuleList([nn.BatchNorm1d(4), nn.LayerNorm(4), nn.BatchNorm1d(4, momentum=0.5)]), 0
+    def forward(self, x):
+        self.turn = (self.turn + 1) % 3
+        return self.norms[self.turn](x)
 class Half(nn.Module):
     def forward(self, x):
         return x * 0.5
@@ -200,33 +321,39 @@ SIMPLE = (
     "Shaped(nn.Conv2d(1, 1, 3, padding=1), 1, 2, 2)|Shaped(nn.Conv2d(1, 2, 1, bias=False), 1, 2, 2)|Shaped(nn.Conv1d(2, 2, 3, padding=1), 2, 2)|Shaped(nn.ConvTranspose1d(2, 2, 2), 2, 2)|Shaped(nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.ReLU()), 1, 2, 2)|Shaped(nn.BatchNorm2d(1), 1, 2, 2)|Shaped(nn.InstanceNorm1d(2, affine=True, track_running_stats=True), 2, 2)|"
     "Shaped(nn.LSTM(2, 2, batch_first=True), 2, 2)|Shaped(nn.GRU(2, 2, 2, batch_first=True, dropout=0.2), 2, 2)|Shaped(nn.RNN(2, 2, batch_first=True), 2, 2)|Shaped(nn.LSTM(2, 1, bidirectional=True, batch_first=True), 2, 2)|Attention()|Attention(dropout=0.2)|Dotted(True)|Dotted(False)|Shaped(nn.TransformerEncoderLayer(2, 1, 4, batch_first=True), 2, 2)|Shaped(nn.TransformerEncoderLayer(2, 1, 4, 0.0, batch_first=True, norm_first=True), 2, 2)|"
     "Tokens()|Tokens(padding_idx=1)|Tokens(max_norm=1.0)|Tokens(sparse=True)|Bag('mean')|Bag('sum')|Tracked()|Tracked()|Replaced()|Listed()|Chosen()|Noise()|Recurrent()|Quantized()|nn.LazyLinear(4)|nn.LazyBatchNorm1d()|Shaped(nn.LazyConv1d(2, 1), 2, 2)|P.weight_norm(nn.Linear(4, 4))|P.spectral_norm(nn.Linear(4, 4))|P.orthogonal(nn.Linear(4, 4))|nn.utils.weight_norm(nn.Linear(4, 4))|nn.utils.spectral_norm(nn.Linear(4, 4))|"
+    "Carried('LSTM')|Carried('GRU')|Carried('RNN', nonlinearity='relu')|Carried('LSTM', num_layers=2, dropout=0.2)|Carried('GRU', bidirectional=True)|Crossed()|Decoder()|Decoder(dropout=0.0, norm_first=True)|Weighted()|Weighted(max_norm=1.0)|Bag('max')|Given()|Ensemble()|Custom(True)|Custom(False)|Raising()|Norms()|nn.RReLU()|nn.RReLU(inplace=True)|nn.Hardswish()|nn.Mish()|nn.CELU()|nn.Softplus(2.0)|nn.Softshrink(0.1)|nn.LogSoftmax(-1)|nn.Sequential(nn.Linear(4, 8), nn.GLU())|Shaped(nn.PReLU(2), 2, 2)|Shaped(nn.AdaptiveAvgPool1d(3), 2, 2)|Shaped(nn.AdaptiveMaxPool2d((2, 2)), 1, 2, 2)|Shaped(nn.MaxPool2d(2, 1, 1), 1, 2, 2)|Shaped(nn.AvgPool2d(2, 1, 1, count_include_pad=False), 1, 2, 2)|Shaped(nn.LPPool1d(2, 1), 2, 2)|Shaped(nn.Sequential(nn.Unfold(2, padding=1), nn.Fold((2, 2), 2, padding=1)), 1, 2, 2)|Shaped(nn.Upsample(scale_factor=2, mode='bilinear'), 1, 2, 2)|Shaped(nn.Upsample(size=3, mode='linear', align_corners=True), 2, 2)|Shaped(nn.PixelShuffle(2), 4, 1, 1)|Shaped(nn.InstanceNorm2d(1), 1, 2, 2)|Shaped(nn.GroupNorm(1, 2), 2, 2)|Shaped(nn.LocalResponseNorm(2), 2, 2)|Shaped(nn.Dropout2d(0.5), 2, 2, 1)|Shaped(nn.FeatureAlphaDropout(0.3), 2, 2)|Shaped(nn.ConvTranspose2d(1, 1, 2, stride=2, output_padding=1), 1, 2, 2)|Shaped(nn.Conv1d(2, 4, 2, groups=2, padding='same', padding_mode='circular'), 2, 2)|Shaped(nn.Conv3d(1, 1, 1), 1, 1, 2, 2)|Shaped(P.weight_norm(nn.Conv1d(2, 2, 1)), 2, 2)|Shaped(P.spectral_norm(nn.Conv2d(1, 2, 1)), 1, 2, 2)|Shaped(nn.TransformerEncoder(nn.TransformerEncoderLayer(2, 1, 4, 0.0, batch_first=True), 2), 2, 2)|Shaped(nn.LSTM(2, 2, 2, bidirectional=True, dropout=0.3), 2, 2)|nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d(), nn.LazyLinear(4))|nn.utils.parametrize.register_parametrization(P.weight_norm(nn.Linear(4, 4)), 'bias', Half())|"
     "nn.utils.parametrize.register_parametrization(nn.Linear(4, 4), 'weight', Half()) or nn.Identity()|nn.Identity()"
 ).replace(" or nn.Identity()", "").split("|")
 AROUND = (
-    "Twice({})|Residual({})|Residual({})|nn.Sequential({}, {})|nn.Sequential({}, nn.ReLU())|Dropped({}, True)|Dropped({}, False)|Kept({}, use_reentrant=False)|Kept({}, use_reentrant=False)|Kept({}, use_reentrant=True)|Kept({}, use_reentrant=False, preserve_rng_state=False)|Residual(nn.Sequential(nn.LayerNorm(4), {}))"
+    "Twice({})|Residual({})|Residual({})|nn.Sequential({}, {})|nn.Sequential({}, nn.ReLU())|Dropped({}, True)|Dropped({}, False)|Kept({}, use_reentrant=False)|Kept({}, use_reentrant=False)|Kept({}, use_reentrant=True)|Kept({}, use_reentrant=False, preserve_rng_state=False)|Residual(nn.Sequential(nn.LayerNorm(4), {}))|"
+    "nn.Sequential({}, nn.ReLU(inplace=True))|nn.Sequential({}, nn.ELU(inplace=True))|nn.Sequential({}, nn.Hardtanh(inplace=True))|nn.Sequential({}, nn.LeakyReLU(0.1, inplace=True))|nn.Sequential({}, nn.Dropout(0.3, inplace=True))|nn.Sequential({}, nn.Threshold(0.0, 0.1, inplace=True))|nn.Sequential({}, nn.RReLU(inplace=True))|Written({}, 'scaled')|Written({}, 'row')|Written({}, 'column')|Written({}, 'halves')|Written({}, 'masked')|Written({}, 'filled')"
 ).split("|")
 SETUP = (
     "s.net.layers[?].register_forward_hook(noted('forward'))|s.net.register_forward_pre_hook(noted('before'))|s.net.head.register_forward_hook(lambda m, x, y: y * 2)|s.net.head.register_full_backward_hook(noted('backward'))|s.net.layers[?].register_full_backward_hook(lambda m, gi, go: tuple(g if g is None else g * 0.5 for g in gi))|s.net.head.register_forward_hook(lambda m, x, y: s.net.kept.__setitem__('out', y.detach()))|"
     "s.net.head.weight.register_hook(hooked_gradient('weight', 2.0))|s.net.head.bias.register_hook(lambda g: g.clamp(-0.1, 0.1))|s.net.head.weight.register_post_accumulate_grad_hook(lambda p: log.append(('grad', tuple(p.grad.shape))))|s.net.head.weight.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5))|s.opt.register_step_post_hook(lambda o, args, kwargs: log.append('stepped'))|s.opt.register_step_pre_hook(lambda o, args, kwargs: log.append(len(o.state)))|"
     "s.net.requires_grad_(False); s.net.head.requires_grad_()|s.net.head.bias.requires_grad_(False)|s.net.layers[?].requires_grad_(False)|s.net.layers[?].eval()|s.net.double()|s.net.to(torch.bfloat16)|s.net.apply(lambda m: nn.init.ones_(m.weight) if isinstance(m, nn.Linear) and m.weight.numel() else None)|s.net.layers.append(s.net.layers[?])|s.net.layers.append(nn.Linear(4, 4)); s.net.layers[-1].weight = s.net.head.weight|"
-    "nn.utils.parametrize.register_parametrization(s.net.head, 'weight', Half())|P.weight_norm(s.net.head)|s.net(made(1, 3))|s.net.head.weight.grad = torch.ones(4, 4)|s.net.load_state_dict(copy.deepcopy(s.net.state_dict()))|s.net.share_memory()|nn.utils.prune.l1_unstructured(s.net.head, 'weight', 0.5)|s.old = copy.deepcopy(s.net)|s.net.layers[?].weight = nn.Parameter(torch.ones(4, 4))"
+    "nn.utils.parametrize.register_parametrization(s.net.head, 'weight', Half())|P.weight_norm(s.net.head)|s.net(made(1, 3))|s.net.head.weight.grad = torch.ones(4, 4)|s.net.load_state_dict(copy.deepcopy(s.net.state_dict()))|s.net.share_memory()|nn.utils.prune.l1_unstructured(s.net.head, 'weight', 0.5)|s.old = copy.deepcopy(s.net)|s.net.layers[?].weight = nn.Parameter(torch.ones(4, 4))|"
+    "s.net.head.register_full_backward_pre_hook(lambda m, go: tuple(g if g is None else g * 2 for g in go))|s.net.layers[?].register_forward_pre_hook(lambda m, args: (args[0] * 0.5,))|s.net.layers[?].register_full_backward_hook(lambda m, gi, go: log.append([None if g is None else float(g.sum()) for g in gi]))|s.net.layers[?].register_forward_hook(lambda m, x, y: y.mul_(0.5) if isinstance(y, torch.Tensor) else None)|s.net.layers[?].register_forward_hook(lambda m, x, y: y.register_hook(lambda g: g * 0.5) and None)|s.net.register_forward_hook(lambda m, args, kwargs, y: log.append(sorted(kwargs)), with_kwargs=True)|s.net.register_forward_hook(lambda m, x, y: log.append('always'), always_call=True)|s.net.head.weight.register_hook(lambda g: g.mul_(2))|s.net.head.weight.register_hook(lambda g: log.append(float(g.sum())))|s.net.head.bias.register_hook(lambda g: torch.full_like(g, float('inf')))|s.net.head.bias.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))|s.net.head.bias.register_post_accumulate_grad_hook(lambda p: setattr(p, 'data', p.data - 0.1 * p.grad))|s.net.register_state_dict_post_hook(lambda m, state, prefix, local: log.append(len(state)))|torch.autograd.set_detect_anomaly(False)|s.net.head.weight.requires_grad_(False); s.net.head.weight = nn.Parameter(s.net.head.weight.clone())|s.net.head.bias = nn.Parameter(s.net.head.weight[0].detach())|s.net.register_buffer('seen', torch.zeros(4)); s.net.register_forward_hook(lambda m, x, y: s.net.seen.add_(y.detach().sum(0).float()) * 0 + y)|nn.utils.parametrize.register_parametrization(s.net.head, 'bias', Half())"
 ).split("|")
 OPTIMIZERS = (
     "optim.SGD({}, lr=0.1)|optim.SGD({}, lr=0.1, momentum=0.9)|optim.SGD({}, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)|optim.SGD({}, lr=0.1, momentum=0.5, dampening=0.1, maximize=True)|optim.SGD({}, lr=0.1, foreach=True)|optim.SGD({}, lr=0.1, momentum=0.9, fused=True)|optim.SGD({}, lr=torch.tensor(0.1))|optim.Adam({}, lr=0.05)|optim.Adam({}, lr=0.05, amsgrad=True)|optim.Adam({}, lr=0.05, foreach=True, weight_decay=0.1)|optim.Adam({}, lr=0.05, fused=True)|optim.Adam({}, lr=torch.tensor(0.05))|optim.Adam({}, lr=0.05, maximize=True, foreach=False)|optim.Adam({}, lr=0.05, betas=(torch.tensor(0.9), torch.tensor(0.99)))|"
-    "optim.AdamW({}, lr=0.05)|optim.AdamW({}, lr=0.05, amsgrad=True, fused=True)|optim.AdamW({}, lr=0.05, weight_decay=0.1, foreach=True)|optim.RMSprop({}, lr=0.01)|optim.RMSprop({}, lr=0.01, momentum=0.9, centered=True)|optim.Adagrad({}, lr=0.1)|optim.Adagrad({}, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.5)|optim.Adadelta({})|optim.Adamax({})|optim.NAdam({})|optim.RAdam({})|optim.ASGD({})|optim.Rprop({})|optim.Adafactor({})|optim.LBFGS({}, lr=0.1, max_iter=3)|optim.LBFGS({}, max_iter=2, line_search_fn='strong_wolfe')"
+    "optim.AdamW({}, lr=0.05)|optim.AdamW({}, lr=0.05, amsgrad=True, fused=True)|optim.AdamW({}, lr=0.05, weight_decay=0.1, foreach=True)|optim.RMSprop({}, lr=0.01)|optim.RMSprop({}, lr=0.01, momentum=0.9, centered=True)|optim.Adagrad({}, lr=0.1)|optim.Adagrad({}, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.5)|optim.Adadelta({})|optim.Adamax({})|optim.NAdam({})|optim.RAdam({})|optim.ASGD({})|optim.Rprop({})|optim.Adafactor({})|optim.LBFGS({}, lr=0.1, max_iter=3)|optim.LBFGS({}, max_iter=2, line_search_fn='strong_wolfe')|"
+    "optim.SGD({}, lr=0.1, momentum=0.9, weight_decay=0.1, foreach=False)|optim.SGD({}, lr=0.1, differentiable=True)|optim.Adam({}, lr=0.05, capturable=True)|optim.Adam({}, lr=0.05, differentiable=True)|optim.Adam({}, lr=0.05, decoupled_weight_decay=True, weight_decay=0.1)|optim.AdamW({}, lr=torch.tensor(0.05), fused=True)|optim.AdamW({}, lr=0.05, maximize=True, amsgrad=True)|optim.Adagrad({}, lr=0.1, fused=True)|optim.Adagrad({}, lr=0.1, foreach=True, maximize=True)|optim.Adadelta({}, foreach=True, weight_decay=0.1)|optim.Adamax({}, foreach=True, maximize=True)|optim.NAdam({}, decoupled_weight_decay=True, weight_decay=0.1)|optim.RAdam({}, foreach=True, decoupled_weight_decay=True, weight_decay=0.1)|optim.ASGD({}, t0=2.0, foreach=True)|optim.Rprop({}, etas=(0.4, 1.3), foreach=True)|optim.RMSprop({}, lr=0.01, foreach=True, maximize=True, weight_decay=0.1)|optim.LBFGS({}, lr=0.5, max_iter=2, history_size=2, tolerance_grad=1e-3)|optim.SparseAdam({})"
 ).split("|")
 PARAMETERS = (
     "s.net.parameters()|s.net.parameters()|s.net.parameters()|[p for p in s.net.parameters() if p.requires_grad]|[{'params': s.net.layers.parameters(), 'lr': 0.01}, {'params': s.net.head.parameters()}]|[{'params': [p for p in s.net.parameters() if p.dim() > 1], 'weight_decay': 0.1}, {'params': [p for p in s.net.parameters() if p.dim() < 2]}]|s.net.named_parameters()|s.net.head.parameters()"
 ).split("|")
 SCHEDULES = (
-    "schedules.StepLR(s.opt, 2, 0.5)|schedules.ExponentialLR(s.opt, 0.9)|schedules.CosineAnnealingLR(s.opt, 5)|schedules.LambdaLR(s.opt, lambda n: 1 / (n + 1))|schedules.OneCycleLR(s.opt, 0.1, total_steps=40)|schedules.LinearLR(s.opt, total_iters=4)|schedules.CyclicLR(s.opt, 0.01, 0.1, 3, cycle_momentum=False)|schedules.MultiStepLR(s.opt, [2, 4])|schedules.SequentialLR(s.opt, [schedules.ConstantLR(s.opt, 0.1, 2), schedules.ExponentialLR(s.opt, 0.9)], [2])|schedules.PolynomialLR(s.opt, 6)|swa_utils.SWALR(s.opt, 0.05, 3)|schedules.CosineAnnealingWarmRestarts(s.opt, 3)|schedules.ReduceLROnPlateau(s.opt, patience=1)"
+    "schedules.StepLR(s.opt, 2, 0.5)|schedules.ExponentialLR(s.opt, 0.9)|schedules.CosineAnnealingLR(s.opt, 5)|schedules.LambdaLR(s.opt, lambda n: 1 / (n + 1))|schedules.OneCycleLR(s.opt, 0.1, total_steps=40)|schedules.LinearLR(s.opt, total_iters=4)|schedules.CyclicLR(s.opt, 0.01, 0.1, 3, cycle_momentum=False)|schedules.MultiStepLR(s.opt, [2, 4])|schedules.SequentialLR(s.opt, [schedules.ConstantLR(s.opt, 0.1, 2), schedules.ExponentialLR(s.opt, 0.9)], [2])|schedules.PolynomialLR(s.opt, 6)|swa_utils.SWALR(s.opt, 0.05, 3)|schedules.CosineAnnealingWarmRestarts(s.opt, 3)|schedules.ReduceLROnPlateau(s.opt, patience=1)|"
+    "schedules.MultiplicativeLR(s.opt, lambda n: 0.95)|schedules.ChainedScheduler([schedules.ConstantLR(s.opt, 0.1, 2), schedules.ExponentialLR(s.opt, 0.9)])|schedules.OneCycleLR(s.opt, 0.1, epochs=4, steps_per_epoch=3, anneal_strategy='linear', three_phase=True)|schedules.CyclicLR(s.opt, 0.01, 0.1, 2, mode='exp_range', gamma=0.9, cycle_momentum=False)|schedules.CyclicLR(s.opt, 0.01, 0.1, 2, mode='triangular2')|schedules.ReduceLROnPlateau(s.opt, mode='max', factor=0.5, patience=0, cooldown=1)|schedules.LambdaLR(s.opt, [lambda n: 0.9 ** n] * len(s.opt.param_groups))"
 ).split("|")
 AVERAGES = (
     "swa_utils.AveragedModel(s.net)|swa_utils.AveragedModel(s.net, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.9), use_buffers=True)|swa_utils.AveragedModel(s.net, avg_fn=lambda a, p, n: 0.5 * a + 0.5 * p)"
 ).split("|")
 LOSSES = (
     "F.mse_loss(out.float(), x[:, :4].tanh())|F.cross_entropy(out, y)|F.cross_entropy(out, y, label_smoothing=0.1)|F.cross_entropy(out, y, ignore_index=1, reduction='sum')|F.nll_loss(F.log_softmax(out, -1), y)|F.smooth_l1_loss(out, x.to(out.dtype))|(out ** 2).mean()|out.logsumexp(-1).sum()|F.binary_cross_entropy_with_logits(out[:, 0], (y > 1).to(out.dtype))|out[y > 0].sum()|F.kl_div(F.log_softmax(out, -1), F.softmax(x.to(out.dtype), -1), reduction='batchmean')|(out * F.one_hot(y, 4)).sum() / (len(x) + 1)|"
-    "F.mse_loss(out, x.to(out.dtype)) + 0.01 * sum(p.square().sum() for p in s.net.parameters())|nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5, 1.0], dtype=out.dtype))(out, y)|F.cosine_embedding_loss(out, x.to(out.dtype), y.sign() * 2 - 1)|F.huber_loss(out, x.to(out.dtype)) + out.std()"
+    "F.mse_loss(out, x.to(out.dtype)) + 0.01 * sum(p.square().sum() for p in s.net.parameters())|nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5, 1.0], dtype=out.dtype))(out, y)|F.cosine_embedding_loss(out, x.to(out.dtype), y.sign() * 2 - 1)|F.huber_loss(out, x.to(out.dtype)) + out.std()|"
+    "F.ctc_loss(out.float().log_softmax(-1).unsqueeze(1), torch.tensor([[1, 2]]), (len(x),), (2,), zero_infinity=True)|F.triplet_margin_loss(out, x.to(out.dtype), x.roll(1, 0).to(out.dtype), margin=2.0)|F.nll_loss(out.log_softmax(-1), y, weight=torch.tensor([1.0, 2.0, 0.5, 1.0], dtype=out.dtype), ignore_index=2)|F.binary_cross_entropy_with_logits(out, F.one_hot(y, 4).to(out.dtype), pos_weight=torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=out.dtype))|F.kl_div(out.log_softmax(-1), x.to(out.dtype).log_softmax(-1), log_target=True, reduction='none').sum(-1).mean()|F.cross_entropy(out, out.detach().softmax(-1).roll(1, -1))|F.cross_entropy(out, y, reduction='none').topk(min(2, len(x)))[0].sum()|F.multi_margin_loss(out, y)|F.multilabel_soft_margin_loss(out, F.one_hot(y, 4).to(out.dtype))|F.gaussian_nll_loss(out[:, :2], x[:, :2].to(out.dtype), out[:, 2:].exp())|F.poisson_nll_loss(out, x.abs().to(out.dtype))|F.margin_ranking_loss(out[:, 0], out[:, 1], y.sign().to(out.dtype) * 2 - 1)|F.hinge_embedding_loss(out, F.one_hot(y, 4) * 2 - 1)|torch.cdist(out.float(), out.float()).sum()|(1 - F.cosine_similarity(out, x.to(out.dtype))).mean() + F.pairwise_distance(out, x.to(out.dtype)).sum()|F.soft_margin_loss(out, F.one_hot(y, 4).to(out.dtype) * 2 - 1) + out.var(0).sum()|out.square().mean().log()|out.sort(-1)[0][:, -1].sum() + out.norm()|F.normalize(out, dim=-1).abs().mean() + out.std(0).sum()"
 ).split("|")
 GRADIENTS = {
     "plain": ["out = forward(x)", "loss = loss_of(out, x, y)", "loss.backward()"],
@@ -239,21 +366,38 @@ GRADIENTS = {
     "penalized": ["x = x.detach().requires_grad_()", "out = forward(x)", "g, = torch.autograd.grad(out.sum(), x, create_graph=True)", "loss = loss_of(out, x, y) + g.square().sum()", "loss.backward()"],
     "functional": ["values = dict(s.net.named_parameters())", "gradients = torch.func.grad(lambda p: loss_of(torch.func.functional_call(s.net, p, (x,)), x, y))(values)", "for name, p in values.items():", "    p.grad = row_major(gradients[name].detach())", "loss = sum(g.square().sum() for g in gradients.values())"],
     "distilled": ["with torch.no_grad():", "    target = s.old(x).softmax(-1)", "out = forward(x)", "loss = F.mse_loss(out.softmax(-1), target.to(out.dtype)) + loss_of(out, x, y)", "loss.backward()"],
+    "squared gradients": ["loss = loss_of(forward(x), x, y)", "taken = [p for p in s.net.parameters() if p.requires_grad]", "found = torch.autograd.grad(loss, taken, create_graph=True, allow_unused=True)", "loss = loss + 0.1 * sum(g.square().sum() for g in found if g is not None)", "loss.backward()"],
+    "curvature": ["loss = loss_of(forward(x), x, y)", "taken = [p for p in s.net.parameters() if p.requires_grad]", "found = torch.autograd.grad(loss, taken, create_graph=True, allow_unused=True)", "along = sum((g * g.detach()).sum() for g in found if g is not None)", "along.backward()"],
+    "hooked": ["out = forward(x)", "out.retain_grad()", "out.register_hook(lambda g: g * 0.5)", "loss = loss_of(out, x, y)", "loss.register_hook(lambda g: log.append(float(g)))", "loss.backward()", "s.out_grad = row_major(out.grad)"],
+    "inner step": ["values = {k: p for k, p in s.net.named_parameters() if p.requires_grad}", "loss = loss_of(torch.func.functional_call(s.net, values, (x,)), x, y)", "found = torch.autograd.grad(loss, list(values.values()), create_graph=True, allow_unused=True)", "moved = {k: p if g is None else p - 0.1 * g for (k, p), g in zip(values.items(), found)}", "loss = loss_of(torch.func.functional_call(s.net, moved, (x,)), x, y)", "loss.backward()"],
+    "sharpness": ["loss = loss_of(forward(x), x, y)", "loss.backward()", "moves = [(p, 0.05 * p.grad / (p.grad.norm() + 1e-3)) for p in s.net.parameters() if p.grad is not None]", "with torch.no_grad():", "    for p, m in moves: p.add_(m)", "s.opt.zero_grad()", "loss = loss_of(forward(x), x, y)", "loss.backward()", "with torch.no_grad():", "    for p, m in moves: p.sub_(m)"],
+    "adversarial": ["x = x.detach().requires_grad_()", "loss_of(forward(x), x, y).backward()", "x = (x + 0.1 * x.grad.sign()).detach()", "s.opt.zero_grad()", "loss = loss_of(forward(x), x, y)", "loss.backward()"],
+    "refused": ["try:", "    loss = loss_of(forward(x), x, y)", "    if not loss.isfinite() or s.n % 3 == 2: raise FloatingPointError(s.n)", "    loss.backward()", "except (FloatingPointError, RuntimeError) as error:", "    log.append(type(error).__name__)", "    s.net.zero_grad()", "    loss = torch.zeros(())", "s.n += 1"],
+    "only the head's": ["loss = loss_of(forward(x), x, y)", "loss.backward(inputs=list(s.net.head.parameters()))"],
+    "per sample": ["values = {k: p.detach() for k, p in s.net.named_parameters()}", "found = torch.func.vmap(torch.func.grad(lambda p, a, b: loss_of(torch.func.functional_call(s.net, p, (a[None],)), a[None], b[None])), (None, 0, 0), randomness='different')(values, x, y)", "for name, p in s.net.named_parameters():", "    p.grad = row_major(found[name].mean(0))", "loss = sum(g.square().sum() for g in found.values())"],
+    "packed": ["with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach() * 1, lambda t: t):", "    loss = loss_of(forward(x), x, y)", "loss.backward()"],
+    "tangent": ["out, t = torch.func.jvp(lambda a: loss_of(forward(a), a, y), (x,), (torch.ones_like(x),))", "loss = out + t.square()", "loss.backward()"],
+    "truncated": ["out = forward(x)", "loss = loss_of(out, x, y) + (0 if s.saved is None or not isinstance(s.saved, torch.Tensor) else s.saved)", "s.saved = out.detach().mean()", "loss.backward()"],
+    "averaged": ["loss = torch.stack([loss_of(forward(x + k), x, y) for k in range(2)]).mean()", "loss.backward()"],
+    "contrastive": ["a, b = forward(x), forward(x * 0.5)", "a, b = F.normalize(a, dim=-1), F.normalize(b, dim=-1)", "loss = F.cross_entropy(a @ b.t() / 0.1, torch.arange(len(x))) + loss_of(a, x, y)", "loss.backward()"],
 }  # fmt: skip
 BEFORE_UPDATE = (
-    "s.norm = nn.utils.clip_grad_norm_(s.net.parameters(), 1.0)|s.norm = nn.utils.clip_grad_norm_(s.net.parameters(), 0.1, foreach=True)|nn.utils.clip_grad_value_(s.net.parameters(), 0.2)|log.append(float(nn.utils.clip_grad_norm_(s.net.parameters(), 1.0, norm_type=1)))|for p in s.net.parameters(): p.grad is None or p.grad.add_(0.01 * p.detach())|for p in s.net.parameters(): p.grad is None or p.grad.mul_(0.5)|if any(p.grad is not None and not p.grad.isfinite().all() for p in s.net.parameters()): return loss|for g in s.opt.param_groups: g['lr'] = 0.1 / (s.n + 1)"
+    "s.norm = nn.utils.clip_grad_norm_(s.net.parameters(), 1.0)|s.norm = nn.utils.clip_grad_norm_(s.net.parameters(), 0.1, foreach=True)|nn.utils.clip_grad_value_(s.net.parameters(), 0.2)|log.append(float(nn.utils.clip_grad_norm_(s.net.parameters(), 1.0, norm_type=1)))|for p in s.net.parameters(): p.grad is None or p.grad.add_(0.01 * p.detach())|for p in s.net.parameters(): p.grad is None or p.grad.mul_(0.5)|if any(p.grad is not None and not p.grad.isfinite().all() for p in s.net.parameters()): return loss|for g in s.opt.param_groups: g['lr'] = 0.1 / (s.n + 1)|"
+    "s.norm = nn.utils.get_total_norm([p.grad for p in s.net.parameters() if p.grad is not None])|s.norm = nn.utils.clip_grad_norm_(s.net.parameters(), 0.5, error_if_nonfinite=True)|for p in s.net.parameters(): p.grad is None or p.grad.nan_to_num_(0.0, 1.0, -1.0)|for p in s.net.parameters(): p.grad = None if p.grad is None else p.grad + 0.01 * torch.randn_like(p.grad)|s.net.head.weight.grad = None|log.append([n for n, p in s.net.named_parameters() if p.grad is not None])|if s.n % 2: s.opt.zero_grad()|s.grads = [None if p.grad is None else p.grad.clone() for p in s.net.parameters()]|torch._foreach_mul_([p.grad for p in s.net.parameters() if p.grad is not None], 0.5)"
 ).split("|")
 AFTER_UPDATE = (
     "s.average.update_parameters(s.net)|s.average.update_parameters(s.net)|s.n += 1|log.append(s.n)|log.append(loss.item())|s.total = s.total + loss.detach()|s.losses.append(loss.detach())|s.best = min(s.best, float(loss.detach()))|log.append(f'{loss.item():.4f}')|"
     "with torch.no_grad(): s.net.head.weight.clamp_(-1, 1)|s.net.head.weight.data.clamp_(-0.5, 0.5)|for p, q in zip(s.net.parameters(), s.old.parameters()): q.data.mul_(0.9).add_(p.data, alpha=0.1)|for p, q in zip(s.net.parameters(), s.old.parameters()): q.data = p.data.clone()|s.old.load_state_dict(s.net.state_dict())|s.net.zero_grad()|s.opt.zero_grad(set_to_none=False)|"
-    "if s.n > 2: s.net.head.requires_grad_(False)|if s.n == 2: s.net.layers[?].eval()|s.net.train(s.n % 2 == 0)|evaluate(x)|log.append(s.opt.param_groups[0]['lr'])|s.correct += int((forward(x).argmax(-1) == y).sum())|if loss < s.best: s.best = loss.item()|s.saved = {k: v.clone() for k, v in s.net.state_dict().items()}|nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(s.net.parameters()) * 0.99, s.net.parameters())"
+    "if s.n > 2: s.net.head.requires_grad_(False)|if s.n == 2: s.net.layers[?].eval()|s.net.train(s.n % 2 == 0)|evaluate(x)|log.append(s.opt.param_groups[0]['lr'])|s.correct += int((forward(x).argmax(-1) == y).sum())|if loss < s.best: s.best = loss.item()|s.saved = {k: v.clone() for k, v in s.net.state_dict().items()}|nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(s.net.parameters()) * 0.99, s.net.parameters())|"
+    "with torch.no_grad(): torch._foreach_lerp_(list(s.old.parameters()), list(s.net.parameters()), 0.1)|if s.n % 2: s.net.layers[?].requires_grad_(s.n % 4 == 1)|s.opt.param_groups[0]['lr'] = s.opt.param_groups[0]['lr'] * 0.9|s.saved = copy.deepcopy(s.net.state_dict())|s.net.load_state_dict(s.old.state_dict())|if loss.isnan(): s.net.load_state_dict(s.old.state_dict())|with torch.inference_mode(): s.seen = forward(x).argmax(-1)|s.losses.append(loss)|s.losses[:] = s.losses[-2:]|s.net.head.weight = nn.Parameter(s.net.head.weight.detach() * 0.99)|log.append(torch.tensor(s.losses).mean().item())|for p in s.net.parameters(): p.grad is None or p.grad.detach_().zero_()"
 ).split("|")
 BETWEEN = (
     "s.net.eval()|s.net.train()|s.net.train()|s.net.layers[?].eval()|for g in s.opt.param_groups: g['lr'] *= 0.5|s.opt.param_groups[0]['lr'] = 0.3|s.opt.param_groups[-1]['weight_decay'] = 0.1|s.opt.add_param_group({'params': [s.extra], 'lr': 0.2})|s.opt.load_state_dict(s.opt.state_dict())|s.opt.load_state_dict(copy.deepcopy(s.opt.state_dict()))|s.saved = copy.deepcopy(s.net.state_dict()); s.saved_opt = copy.deepcopy(s.opt.state_dict())|s.net.load_state_dict(s.saved)|s.opt.load_state_dict(s.saved_opt)|s.net.load_state_dict(s.saved, assign=True)|"
     "s.net = copy.deepcopy(s.net)|s.net, s.opt = copy.deepcopy((s.net, s.opt))|s.opt = optim.SGD(s.net.parameters(), lr=0.1, momentum=0.9)|s.opt.state.clear()|s.net.layers[?] = nn.Linear(4, 4)|s.net.layers[?] = nn.Tanh()|s.net.layers.append(nn.Linear(4, 4))|del s.net.layers[?]|s.net.head = nn.Linear(4, 4)|s.net.head.weight = nn.Parameter(torch.eye(4))|s.net.head.bias = None|s.net.head.weight.data = torch.eye(4)|s.net.head.weight.data.mul_(0.5)|s.net.head.weight.data[0] = 0.5|s.net.head.weight.grad = None|s.net.head.weight.grad = torch.ones_like(s.net.head.weight)|s.net.head.weight.grad.zero_()|"
     "s.net.requires_grad_(False)|s.net.requires_grad_()|s.net.head.requires_grad_(False)|s.net.layers[?].requires_grad_(False)|s.net.layers[?].requires_grad_()|s.net.double()|s.net.float()|s.net.to(torch.bfloat16)|s.net.zero_grad(set_to_none=False)|s.net.zero_grad()|torch.manual_seed(?)|random.seed(?)|evaluate(x)|evaluate(x)|evaluate(made(3, 2))|with torch.no_grad(): s.net(x)|with torch.no_grad(): s.net.head.weight.add_(0.1)|"
     "s.net.head.register_forward_hook(noted('late'))|s.net.head.weight.register_hook(hooked_gradient('late', 0.5))|s.net.head._forward_hooks.clear()|s.net.head.weight.register_post_accumulate_grad_hook(lambda p: log.append('late'))|s.old = copy.deepcopy(s.net)|s.average.update_parameters(s.net)|swa_utils.update_bn([made(4, 4), made(5, 3)], s.average)|torch.set_default_dtype(torch.float64)|torch.set_default_dtype(torch.float32)|s.n = 0|s.net.kept = {}|P.weight_norm(s.net.head)|nn.utils.parametrize.remove_parametrizations(s.net.head, 'weight')|"
-    "s.net.head.forward = lambda x: F.linear(x, s.net.head.weight) + 1|s.net.layers.append(s.net.head)|for m in s.net.modules(): m.momentum = 0.5|for m in s.net.modules(): m.p = 0.1|for m in s.net.modules(): m.way = 'b'|for p in s.net.parameters(): p.grad = None|(s.net(x) ** 2).sum().backward()|(s.net(x) ** 2).mean().backward(); s.opt.step(); s.opt.zero_grad()|s.scaler.update(4.0)|s.scaler.load_state_dict(s.scaler.state_dict())|s.opt.step()|s.net.share_memory()|torch.set_rng_state(s.rng)|s.rng = torch.get_rng_state()|x = x * float('nan')|x = x.double()|x = x.t().contiguous().t()|s.net(x).sum().backward(create_graph=True)|s.opt.param_groups[0]['params'].pop()|s.net.head.weight.requires_grad_(not s.net.head.weight.requires_grad)|s.opt.param_groups[0]['lr'] = torch.tensor(0.2)"
+    "s.net.head.forward = lambda x: F.linear(x, s.net.head.weight) + 1|s.net.layers.append(s.net.head)|for m in s.net.modules(): m.momentum = 0.5|for m in s.net.modules(): m.p = 0.1|for m in s.net.modules(): m.way = 'b'|for p in s.net.parameters(): p.grad = None|(s.net(x) ** 2).sum().backward()|(s.net(x) ** 2).mean().backward(); s.opt.step(); s.opt.zero_grad()|s.scaler.update(4.0)|s.scaler.load_state_dict(s.scaler.state_dict())|s.opt.step()|s.net.share_memory()|torch.set_rng_state(s.rng)|s.rng = torch.get_rng_state()|x = x * float('nan')|x = x.double()|x = x.t().contiguous().t()|s.net(x).sum().backward(create_graph=True)|s.opt.param_groups[0]['params'].pop()|s.net.head.weight.requires_grad_(not s.net.head.weight.requires_grad)|s.opt.param_groups[0]['lr'] = torch.tensor(0.2)|"
+    "s.net = pickle.loads(pickle.dumps(s.net))|s.net, s.opt = pickle.loads(pickle.dumps((s.net, s.opt)))|file = io.BytesIO(); torch.save([s.net.state_dict(), s.opt.state_dict()], file); file.seek(0); a, b = torch.load(file); s.net.load_state_dict(a); s.opt.load_state_dict(b)|s.net.layers[?].register_full_backward_hook(lambda m, gi, go: log.append('walked'))|s.net.layers[?].register_forward_pre_hook(lambda m, args: (args[0] + 1,))|s.net.layers[?].register_full_backward_pre_hook(lambda m, go: tuple(g if g is None else g * 3 for g in go))|s.hook = s.net.register_forward_hook(lambda m, x, y: y.mul_(0.5))|s.hook.remove()|s.hook = s.net.head.bias.register_hook(lambda g: g.neg())|s.hook = s.net.head.bias.register_hook(lambda g: float('x'))|s.hook = s.net.head.register_forward_hook(lambda m, x, y: 1 / 0)|s.net.half()|s.net.head.weight.data = s.net.head.weight.data.t()|s.net.head.weight = s.net.head.weight|s.net.layers[?] = s.net.layers[?]|s.net.head = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True))|s.net.head.weight, s.old.head.weight = s.old.head.weight, s.net.head.weight|nn.init.normal_(s.net.head.weight)|s.net.head.weight.grad = torch.full((4, 4), float('inf'))|s.net.head.weight.grad = s.net.head.weight.grad.t()|s.net.head.weight.grad.requires_grad_()|s.opt.param_groups[0]['maximize'] = True|s.opt.param_groups[0]['momentum'] = 0.5|s.opt.param_groups[0]['foreach'] = True|s.opt.param_groups[0]['betas'] = (0.5, 0.9)|s.opt.param_groups[0]['params'].append(s.extra)|s.opt.zero_grad(); s.extra.grad = torch.ones(2)|s.opt.state[s.net.head.weight].clear()|s.opt.state.pop(s.net.head.weight)|s.opt.register_step_post_hook(lambda o, args, kwargs: log.append('late step'))|s.schedule.load_state_dict(s.schedule.state_dict())|s.schedule = schedules.StepLR(s.opt, 1, 0.9)|s.schedule.step()|s.net.register_module('more', nn.Linear(4, 4)); s.opt.add_param_group({'params': s.net.more.parameters()})|for m in s.net.modules(): m.inplace = True|for m in s.net.modules(): m.eps = 0.1|for m in s.net.modules(): m.state = None|for m in s.net.modules(): m.track_running_stats = False|for m in s.net.modules(): hasattr(m, 'reset_running_stats') and m.reset_running_stats()|for m in s.net.modules(): hasattr(m, 'reset_parameters') and m.reset_parameters()|for m in s.net.modules(): m._buffers.update({k: None if v is None else v.clone() for k, v in m._buffers.items()})|torch.autograd.set_grad_enabled(False)|torch.autograd.set_grad_enabled(True)|x = x.requires_grad_()|x = x[::2]; y = y[::2]|x = x.expand(len(x), 4) * float('inf')|x = made(2, 8)[::2]; y = torch.arange(4)|x = made(0, 1).expand(4, 4); y = torch.arange(4)"
 ).split("|")
 SIZES = (4, 4, 4, 4, 4, 3, 5, 2, 1, 0, 6)
 FUNCTIONS = ("forward", "loss_of", "gradients", "update", "step", "evaluate")
@@ -414,6 +558,8 @@ class Shown(Showing):
             return ["module", type(value).__name__, [type(m).__name__ for m in value.modules()], self(held), self(own)]
         if isinstance(value, torch.optim.Optimizer):
             return ["optimizer", type(value).__name__, self(value.state_dict()), self([g["params"] for g in value.param_groups])]
+        if isinstance(value, torch.utils.hooks.RemovableHandle):
+            return ["handle"]  # of a number that the process counts
         if hasattr(value, "state_dict"):
             return [type(value).__name__, self({k: v for k, v in value.state_dict().items() if not callable(v)})]
         return super().__call__(value)
@@ -423,7 +569,9 @@ def outcome(program: Program, jit: Callable[[Any], Any]) -> list[Any]:
     """What a program shows, and the random states at its end."""
     text, name = program.source, "training_drawn"
     linecache.cache[f"{name}.py"] = (len(text), None, text.splitlines(True), f"{name}.py")
-    scope: dict[str, Any] = {"__name__": name, "torch": torch, "jit": jit}
+    module = sys.modules[name] = types.ModuleType(name)
+    scope = vars(module)
+    scope.update(torch=torch, jit=jit)
     seen: list[Any] = []
     shown = Shown()
     random.seed(5)
@@ -434,6 +582,7 @@ def outcome(program: Program, jit: Callable[[Any], Any]) -> list[Any]:
     except Exception as error:
         seen.append(["ended", type(error).__name__, str(error)])
     finally:
+        del sys.modules[name]
         torch.set_grad_enabled(True)
         torch.set_default_dtype(torch.float32)
     return [*seen, random.random(), torch.rand(2).tolist()]
