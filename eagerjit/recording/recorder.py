@@ -314,6 +314,7 @@ class Recording:
         results, and (function, results) to be called.
         """
         results = [call_results.returned(tracer, related.original(tracer, x), self.where()) for x in unique]
+        call_results.refuse_inner(tracer, results, self.where())
         new_grads = call_results.new_gradients(tracer, results)
         results += call_results.hidden_bases(tracer, results)
         own = call_results.own_gradients(results)

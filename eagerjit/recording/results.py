@@ -40,6 +40,14 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, Tensor) and type(value._data) is Node
 
 
+def refuse_inner(tracer: Tracer, results: Sequence[Any], where: str) -> None:
+    """End the recording where a tensor has left the function that `vmap` or a loop has recorded for itself."""
+    values = [tracer.value(result) for result in results if is_traced(result)]
+    known = {*tracer.inputs, *tracer.nodes}
+    if not known.issuperset(values):
+        raise TraceBreak("a tensor left the function that a transform has recorded", where)
+
+
 def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     """Tensors that results view and that are no results: what several view, so that a write to one reaches the others.
 

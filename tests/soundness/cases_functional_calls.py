@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import types
+
 import eagerjit as torch
 import eagerjit.nn as nn
 from eagerjit.func import functional_call
 from eagerjit.nn.utils import stateless
 from eagerjit.utils.checkpoint import checkpoint
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 class Counting(nn.Module):
@@ -101,3 +103,17 @@ def a_checkpoint_in_a_functional_call(jit):
         functional_call(module, given, x).square().sum().backward()
         yield {name: p.grad for name, p in given.items()}, [p.grad for p in module.parameters()]
         yield torch.func.grad(lambda given: functional_call(module, given, x).square().sum())(given)
+
+
+@case(outcome=FELL_BACK)
+def a_tensor_that_leaves_a_mapped_function(jit):
+    """It can be used no more, here and there: but the call that keeps it gives its result."""
+    kept = types.SimpleNamespace(last=None)
+
+    def one(x):
+        kept.last = x * 2
+        return (kept.last * x).sum()
+
+    f = jit(lambda x: torch.func.vmap(one)(x))
+    for n in (3, 3, 2):
+        yield f(torch.ones(n, 2)), attempt(lambda: kept.last + 1)
