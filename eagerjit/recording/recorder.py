@@ -25,7 +25,7 @@ from eagerjit.guards.definitions import note_partials
 from eagerjit.guards.structures import Structure, structure_of
 from eagerjit.guards.surroundings import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.guards.unread import unread
-from eagerjit.recording import given_memory, related
+from eagerjit.recording import given_memory, gradients_of_results, related
 from eagerjit.recording import results as call_results
 from eagerjit.recording.arguments import arguments_of
 from eagerjit.recording.host_steps import HostSteps
@@ -262,8 +262,8 @@ class Recording:
         order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
         numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
         results, new_grads, own, notes = self._results(tracer, unique)
-        kept, forward = call_results.retained(results), len(tracer.nodes)
-        related, flags = call_results.relations(tracer, results), call_results.changed_flags(tracer)
+        kept, forward = gradients_of_results.retained(results), len(tracer.nodes)
+        related, flags = call_results.relations(tracer, results), gradients_of_results.changed_flags(tracer)
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = plain_call(structure, arguments)
@@ -288,10 +288,10 @@ class Recording:
         slots, host = [s for s in tracer.slots.values() if type(s) is Slot], tracer.host.work()
         guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
         kept_calls, asked = tracer.journal.memoized.calls, asked_classes(tracer)
-        before: list[Any] = [*([call_results.RequireGradients(flags)] if flags else []), *related]
+        before: list[Any] = [*([gradients_of_results.RequireGradients(flags)] if flags else []), *related]
         before += call_results.classes(results)
-        after: list[Any] = [call_results.KeepGradients(own, kept)] if own or kept else []
-        after += call_results.required(results, tracer.begins)
+        after: list[Any] = [gradients_of_results.KeepGradients(own, kept)] if own or kept else []
+        after += gradients_of_results.required(results, tracer.begins)
 
         def compiled() -> Variant:
             executable, report, backward = compile()
@@ -315,9 +315,9 @@ class Recording:
         """
         results = [call_results.returned(tracer, related.original(tracer, x), self.where()) for x in unique]
         call_results.refuse_inner(tracer, results, self.where())
-        new_grads = call_results.new_gradients(tracer, results)
+        new_grads = gradients_of_results.new_gradients(tracer, results)
         results += call_results.hidden_bases(tracer, results)
-        own = call_results.own_gradients(results)
+        own = gradients_of_results.own_gradients(results)
         notes = []
         for action, tensors in tracer.notes:
             notes.append((action, list(range(len(results), len(results) + len(tensors)))))
@@ -342,7 +342,7 @@ class Recording:
                 with beginning.again(arguments):
                     out = self._run(tracer, structure, inputs, varying, *world)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
-                call_results.retained(results)
+                gradients_of_results.retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):
                     raise RuntimeError(f"{self.name}: what the function reads has changed since it was called")
                 yield tracer, results
