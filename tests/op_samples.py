@@ -366,7 +366,8 @@ ELSEWHERE = {"move": "a copy between devices, which drivers make"}
 
 CONSTRAINED = (
     "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_ldl_factor", "linalg_svd",
-    "linalg_svd_of_values", "standard_gamma", "fake_quantize", "floor_divide", "floor_divide_", "bernoulli_p", "heaviside",
+    "linalg_svd_of_values", "standard_gamma", "fake_quantize", "floor_divide", "floor_divide_", "bernoulli_p",
+    "heaviside",
     *COMPLEX, *(f"{name}_" for name in COMPLEX),
 )  # fmt: skip
 """Ops whose gradients hold for symmetric matrices, for results up to a sign, in the mean of samples, as if nothing were
