@@ -65,8 +65,6 @@ MORE: dict[str, str] = {
     "torch.nn.functional.scaled_dot_product_attention": "uint8 int8 int16 int32 int64",
     "torch.nn.functional.conv2d": "bool",
     "torch.nn.ReplicationPad2d": "bool",
-    "torch.nn.AvgPool2d": "bool uint8 int8 int16 int32",
-    "torch.nn.functional.avg_pool2d": "bool uint8 int8 int16 int32",
     "torch.nn.BCELoss": "uint8 int8 int16 int32 int64",
     "torch.nn.Unfold": "uint8 int8 int16 int32 int64",
 }
