@@ -35,14 +35,20 @@ def index_reduce(
     d = views.dimension(dim, input.ndim)
     places = _vector("index_reduce_", index, source, d)
     places = arange(input.shape[d] if input.ndim else 1).take_rows(places, False)  # an IndexError, unlike a scatter's
+    _check_rows(input, source, d)
+    shape = tuple(source.shape)
+    spread = places.reshape([-1 if i == d else 1 for i in range(max(len(shape), 1))]).expand(shape or (1,))
+    return scatter_reduce(input, d, spread, source, reduce, include_self=include_self)
+
+
+def _check_rows(input: Tensor, source: Tensor, d: int) -> None:
+    """Refuse a source whose rows along a dimension are not of the input's shape."""
     shape, own = tuple(source.shape), tuple(input.shape)
-    if (*shape[:d], *shape[d + 1 :]) != (*own[:d], *own[d + 1 :]):
+    if (own and not shape) or (*shape[:d], *shape[d + 1 :]) != (*own[:d], *own[d + 1 :]):
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{list(own)} source.shape = {list(shape)}"
         )
-    spread = places.reshape([-1 if i == d else 1 for i in range(max(len(shape), 1))]).expand(shape or (1,))
-    return scatter_reduce(input, d, spread, source, reduce, include_self=include_self)
 
 
 def _vector(name: str, index: Tensor, source: Tensor, d: int, error: type = IndexError) -> Tensor:
@@ -76,8 +82,7 @@ def _rows_changed(op: Op, input: Tensor, d: int, index: Tensor, value: Tensor, w
 def _addends(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> tuple[int, Tensor, Tensor]:
     """The dimension, the places along it, and what is added there."""
     d = views.dimension(dim, input.ndim)
-    if source.ndim and d >= source.ndim:
-        raise RuntimeError(f"index_add_(): dim {d} is out of bounds of a source of {source.ndim} dimensions")
+    _check_rows(input, source, d)
     places = _vector("index_add_", index, source, d, RuntimeError)
     if source.dtype is not input.dtype:
         raise RuntimeError(

@@ -25,6 +25,7 @@ from eagerjit.ops.recurrent_cells import CELLS, Cell
 from eagerjit.runtime import mode
 from eagerjit.runtime.parameters import parameters
 from eagerjit.state import set_casting, set_tracer, state
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 # -- sequences --------------------------------------------------------------------------------------------------------
@@ -315,6 +316,8 @@ def layer(
         x, weight, *lowered = state.casting.lower((x, weight, *initial))
         initial = initial if wide and x.is_cpu else lowered
         bias, projection = (b if b is None else state.casting.lower((b,))[0] for b in (bias, projection))
+    else:
+        initial = _fitting(cell.name, initial, weight)
     is_called = projection is None and _is_called(steps)
     if projection is not None:
         return _forward(cell, x, initial, (weight, bias, projection), _numbers(sizes), reverse)[0]
@@ -335,6 +338,16 @@ def layer(
     if needed:
         record(_LayerCall(kind, known, sizes, reverse), arguments, result)
     return result
+
+
+def _fitting(name: str, initial: Sequence[Tensor], weight: Tensor) -> Sequence[Tensor]:
+    """An initial state in the weight's dtype, which an LSTM's memory alone is brought to, from a narrower one."""
+    h, *memory = initial
+    for part in (h, *(c for c in memory if result_type(c, weight) is not weight.dtype)):
+        if part.dtype is not weight.dtype:
+            got = f"{TYPE_NAMES[part.dtype]} and {TYPE_NAMES[weight.dtype]}"
+            raise RuntimeError(f"{name}: mat1 and mat2 must have the same dtype, but got {got}")
+    return [h, *(c.to(weight.dtype) for c in memory)]
 
 
 def _is_called(steps: Any) -> bool:

@@ -286,6 +286,30 @@ def test_results_overwritten_with_a_history(name: str, jitted: bool) -> None:
         np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN", "LSTM projected"])
+def test_a_state_of_another_dtype_is_refused(name: str, jitted: bool) -> None:
+    """But for an LSTM's memory, which is brought to the dtype of the weights where it is narrower."""
+    ours, theirs = (network.double() for network in both(name))
+
+    def called(library: Any, network: Any, *kinds: str) -> Any:
+        sizes = ((network.proj_size or network.hidden_size), network.hidden_size)
+        layers = network.num_layers * (1 + network.bidirectional)
+        parts = [library.zeros(layers, 2, n, dtype=getattr(library, k)) for n, k in zip(sizes, kinds, strict=False)]
+        state = tuple(parts) if name.startswith("LSTM") else parts[0]
+        shape = (2, 3, 3) if network.batch_first else (3, 2, 3)
+        call = ej.jit(lambda x, s: network(x, s)) if jitted and library is ej else network
+        return call(library.ones(*shape, dtype=library.float64), state)
+
+    for library, network in ((ej, ours), (torch, theirs)):
+        with pytest.raises(RuntimeError, match="must have the same dtype, but got Float and Double"):
+            called(library, network, "float32", "float64")
+    if name == "LSTM":
+        found, expected = called(ej, ours, "float64", "float32"), called(torch, theirs, "float64", "float32")
+        for mine, other in zip(flat(found), flat(expected), strict=True):
+            same(mine, other)
+
+
 def test_a_compiled_call_serves_all_lengths() -> None:
     network = ej.nn.LSTM(3, 4, num_layers=2)
 
