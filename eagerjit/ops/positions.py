@@ -82,6 +82,10 @@ def _rows_changed(op: Op, input: Tensor, d: int, index: Tensor, value: Tensor, w
 def _addends(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> tuple[int, Tensor, Tensor]:
     """The dimension, the places along it, and what is added there."""
     d = views.dimension(dim, input.ndim)
+    if source.ndim and d >= source.ndim:
+        raise RuntimeError(
+            f"index_add_(): Indexing dim {d} is out of bounds of the source tensor with dim {source.ndim}"
+        )
     _check_rows(input, source, d)
     places = _vector("index_add_", index, source, d, RuntimeError)
     if source.dtype is not input.dtype:
