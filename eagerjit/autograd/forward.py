@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from eagerjit.autograd import engine, walk_graph
-from eagerjit.autograd.expansion import current
+from eagerjit.autograd.expansion import current, expand_checkpoints
 from eagerjit.autograd.function import NO_TANGENTS, Function, FunctionOp
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_versions
@@ -79,6 +79,8 @@ def push(outputs: Sequence[Tensor], leaves: Sequence[tuple[Tensor, Tensor]], cre
     roots = [o for o in outputs if o._requires_grad]
     tangents: dict[Any, Tensor] = {walk_graph.key_of(leaf): tangent for leaf, tangent in leaves}
     nodes, stale, several = walk_graph.collect(roots, set(tangents), True)
+    while create_graph and expand_checkpoints(nodes):
+        nodes, stale, several = walk_graph.collect(roots, set(tangents), True)
     outputs = [current(o) for o in outputs]
     nodes = walk_graph.relevant(nodes, set(tangents))
     before = mode.set_grad_mode(create_graph)

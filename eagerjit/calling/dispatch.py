@@ -334,16 +334,16 @@ class Op:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
-        if state.tracer is not None or not (self.fused_rules or (create_graph and self.rules is None)):
+        derived = create_graph and self.rules is None
+        if not derived and (state.tracer is not None or not self.fused_rules):
             return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)  # type: ignore[misc]
         op = self.gradient(needs, len(grads) if type(node.output) is tuple else None)
         arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)  # type: ignore[misc]
-        if create_graph and self.rules is not None:
+        if create_graph and not derived:
             return op.by_operations(*arguments)
-        if create_graph:  # a derived gradient runs the op's body, which only a trace can: it is an op on the tape
-            result = without_false_histories(self, node, grads, needs, op.run(arguments))
-        else:
-            result = op.call(*arguments)
+        # A derived gradient runs the op's body, which only a trace can: it is an op on the tape.
+        result = op.run(arguments) if derived else op.call(*arguments)
+        result = without_false_histories(self, node, grads, needs, result) if derived else result
         if op.single >= 0:
             return (*op.before, result, *op.after)
         values = iter(result)

@@ -11,7 +11,6 @@ from eagerjit.autograd.reads import which_are_reached
 from eagerjit.calling.dispatch import Op
 from eagerjit.compiled.evaluated import computed
 from eagerjit.runtime.entry import OpCall
-from eagerjit.state import state
 
 
 class OpGradient(Op):
@@ -58,8 +57,6 @@ class OpGradient(Op):
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients of those gradients that got any; None for what they do not depend on."""
         found = super().backward(node, grads, needs, create_graph)
-        if state.tracer is not None:
-            return found
         reached = which_are_reached(self, node, grads, needs)
         return found if reached is None else tuple([g if r else None for g, r in zip(found, reached, strict=True)])
 

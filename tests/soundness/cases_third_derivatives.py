@@ -1,0 +1,63 @@
+"""Gradients of products of Jacobians, which are third derivatives, where the plain call adds in an order of its own."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from eagerjit.utils.checkpoint import checkpoint
+from tests.soundness.framework import case
+
+
+def pushed(function, x):
+    """A product of the Jacobian by two gradients, the second of the first for what that is linear in."""
+    x = x.detach().requires_grad_()
+    v = torch.ones((), requires_grad=True)
+    (g,) = torch.autograd.grad(function(x).square().mean(), (x,), v, create_graph=True)
+    (t,) = torch.autograd.grad(g.sum(), (v,), create_graph=True)
+    return t
+
+
+def gradients(parameters):
+    found = [p.grad for p in parameters]
+    for p in parameters:
+        p.grad = None
+    return found
+
+
+@case
+def third_derivatives_of_recurrent_layers(jit):
+    for kind in ("GRU", "LSTM", "RNN"):
+        torch.manual_seed(3)
+        layer = getattr(torch.nn, kind)(2, 2, batch_first=True)
+        cell = getattr(torch.nn, f"{kind}Cell")(2, 2)
+
+        def steps(x, cell=cell):
+            state, results = None, []
+            for t in range(x.shape[1]):
+                state = cell(x[:, t], state)
+                results.append(state[0] if isinstance(state, tuple) else state)
+            return torch.stack(results, 1)
+
+        for part, net in ((layer, lambda x, layer=layer: layer(x)[0]), (cell, steps)):
+            step = jit(lambda x, net=net: pushed(net, x).backward())
+            for i in range(4):
+                step(torch.randn(3, 2 + i % 2, 2))
+                yield gradients(list(part.parameters()))
+
+
+@case
+def third_derivatives_of_checkpoints(jit):
+    torch.manual_seed(4)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2), torch.nn.Sigmoid())
+
+    def loss(x):
+        return checkpoint(net, x, use_reentrant=False).square().mean()
+
+    @jit
+    def step(x):
+        out, t = torch.func.jvp(loss, (x,), (torch.ones_like(x),))
+        (out + t.square()).backward()
+        return out, t
+
+    for i in range(4):
+        yield step(torch.randn(3 + i % 2, 2))
+        yield gradients(list(net.parameters()))
