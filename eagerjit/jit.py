@@ -228,8 +228,8 @@ class JitFunction(Function):
         return result
 
     def _is_overtaken(self, made: Variant) -> bool:
-        """Whether a new version misses its own call because another thread has changed what it reads."""
-        return not made.report.trace.writes or made.executable.epochs[0] != mode.epoch()
+        """Whether a new version misses its own call: another thread has changed what it reads, or a check fails."""
+        return made.has_trusted or not made.report.trace.writes or made.executable.epochs[0] != mode.epoch()
 
     def _as_related(self, made: Variant, structure: Any, leaves: list[Any]) -> tuple[Any, list[Any]] | None:
         """A call that a new version misses, with arguments that are views as such; calls are taken so from here on."""

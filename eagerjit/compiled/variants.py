@@ -71,6 +71,7 @@ class Variant:
     entered         whether native code tries it by itself
     apart           containers that none of the arguments may be, nor may one be in two places; None: it does not matter
     asked           the classes of tensors that are asked before operations
+    has_trusted     whether its recording took checks for granted, which it asks when it runs
     """
 
     executable: Any
@@ -99,6 +100,7 @@ class Variant:
     apart: dict[int, Any] | None = None
     asked: AskedClasses = field(default_factory=lambda: AskedClasses({}))
     entered: bool = False
+    has_trusted: bool = False
 
     def __post_init__(self) -> None:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -199,12 +200,12 @@ def _smallest_eigenvalue(value: Tensor) -> Tensor:
 
 def _is_positive_definite(value: Tensor) -> Tensor:
     symmetric = _is_symmetric(value)
-    return symmetric & (_smallest_eigenvalue(value) > 0) if symmetric.all() else symmetric
+    return symmetric & (_smallest_eigenvalue(value) > 0) if passes(symmetric.all()) else symmetric
 
 
 def _is_positive_semidefinite(value: Tensor) -> Tensor:
     symmetric = _is_symmetric(value)
-    return symmetric & (_smallest_eigenvalue(value) >= 0) if symmetric.all() else symmetric
+    return symmetric & (_smallest_eigenvalue(value) >= 0) if passes(symmetric.all()) else symmetric
 
 
 boolean = _set("Boolean", lambda value: (value == 0) | (value == 1), is_discrete=True)

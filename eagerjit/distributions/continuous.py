@@ -16,6 +16,7 @@ from eagerjit.distributions.distribution import (
     uniform_from_zero,
     uniform_like,
 )
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.from_data import as_tensor
 from eagerjit.tensors.tensor import Tensor
 
@@ -197,7 +198,7 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
-        if self._validate_args and not (self.low < self.high).all():
+        if self._validate_args and not passes((self.low < self.high).all()):
             raise ValueError("Uniform is not defined when low>= high")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

@@ -11,6 +11,7 @@ from eagerjit.distributions.distribution import ExponentialFamily, broadcast_all
 from eagerjit.ops import samplers
 from eagerjit.ops.activation import softplus
 from eagerjit.tensors import creation
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -23,7 +24,7 @@ class Geometric(Weighted):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         (given,) = self._take(probs, logits)
         super().__init__(given.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not (self.probs > 0).all():
+        if self._validate_args and probs is not None and not passes((self.probs > 0).all()):
             raise ValueError(f"Expected parameter probs of {self!r} to be positive but found\n{self.probs}")
 
     @property

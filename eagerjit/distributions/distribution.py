@@ -14,6 +14,7 @@ from eagerjit.ops.triangles import tril_indices
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensors import creation
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.tensor import Shape, Tensor
 
 
@@ -50,7 +51,7 @@ class Distribution:
             if is_dependent(constraint) or not held:
                 continue
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not passes(constraint.check(value).all()):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -211,7 +212,7 @@ class Distribution:
             return
         if support is None:
             return
-        if not support.check(value).all():
+        if not passes(support.check(value).all()):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

@@ -16,6 +16,7 @@ from eagerjit.distributions.distribution import (
 from eagerjit.ops.index import stack
 from eagerjit.ops.samplers import standard_gamma
 from eagerjit.tensors import creation
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -85,7 +86,7 @@ class Chi2(Gamma):
         return self.concentration * 2
 
     def _check_parameters(self) -> None:
-        if not (self.df > 0).all():
+        if not passes((self.df > 0).all()):
             raise ValueError(f"Expected parameter df of distribution {self!r} to be positive, but found\n{self.df}")
 
 

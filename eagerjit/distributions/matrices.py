@@ -21,6 +21,7 @@ from eagerjit.effects.cautions import caution
 from eagerjit.ops.gamma import mvlgamma
 from eagerjit.ops.subscript import broadcast_shapes
 from eagerjit.tensors import creation
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.tensor import Shape, Tensor
 
 
@@ -93,7 +94,7 @@ class Wishart(Covariance, ExponentialFamily):
         else:
             batch = Shape(matrix.shape[:-2])
             self.df = creation.tensor(df, dtype=matrix.dtype, device=matrix.device)
-        if (self.df <= size - 1).any():
+        if not passes((self.df <= size - 1).any().logical_not()):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}.")
         if (self.df < size).any():
             caution(

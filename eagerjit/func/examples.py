@@ -285,14 +285,14 @@ class Examples(TapedTracer):
         own = [self.wrap(self.value(x)) if d is None else self.example(x) for x, d in zip(moved, dims, strict=True)]
         return pytree.unflatten(structure, own)
 
-    def ask(self, node: Node, reason: str, known: Any = None) -> Any:
+    def ask(self, node: Node, reason: str, known: Any = None, likely: Any = None) -> Any:
         """The number that a 0-d node has, if all examples have the same one."""
         with self.suspended():
             ((value, has_batch),) = self.computed([self.wrap(node)])
             if has_batch:
                 raise TraceBreak(reason, user_line())
             if self.outer is not None:
-                return self.outer.ask(self.outer.value(value), reason, known)
+                return self.outer.ask(self.outer.value(value), reason, known, likely)
             return host_array(value._data).reshape(()).item()
 
     def python_call(

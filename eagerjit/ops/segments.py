@@ -10,6 +10,7 @@ from eagerjit.calling.results import returned
 from eagerjit.ops.bins import searchsorted
 from eagerjit.ops.index import cat
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.creation import arange, full, linspace
 from eagerjit.tensors.tensor import Tensor
 
@@ -47,7 +48,7 @@ def segment_reduce(
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths, {last}, got {axis}")
     size, count = data.shape[axis], lengths.shape[-1]
     ends = lengths.cumsum(-1)
-    if not unsafe and count and not bool(((ends[..., -1] == size).all()).logical_and((lengths >= 0).all())):
+    if not unsafe and count and not passes((ends[..., -1] == size).all().logical_and((lengths >= 0).all())):
         raise RuntimeError(
             f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1), {size}, "
             "when !unsafe."

@@ -10,6 +10,7 @@ from eagerjit import fft
 from eagerjit.ops.complexes import view_as_complex, view_as_real
 from eagerjit.ops.padding import pad
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.creation import ones
 from eagerjit.tensors.tensor import Tensor
 
@@ -144,7 +145,7 @@ def istft(
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else total - start
     inside = squares[:, start : min(end, total)]
-    if not bool((inside.abs() > 1e-11).all()):
+    if not passes((inside.abs() > 1e-11).all()):
         raise RuntimeError("window overlap add min: 0 (the windows do not cover the signal)")
     out = added[:, start : min(end, total)] / inside
     if end > total:

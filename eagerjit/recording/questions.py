@@ -34,6 +34,9 @@ class Questions:
     def __init__(self) -> None:
         self.assumptions = sizes.Assumptions(where=user_line)
         self.fullgraph = False
+        self.trusting = False
+        """Whether what nearly every call finds is taken for granted: the compiled call asks."""
+        self.has_trusted = False
         self.arguments: Sequence[Any] | None = None
         self.questions: list[Question] = []
         self.values: list[np.ndarray] = []
@@ -66,15 +69,17 @@ class Questions:
         self.assumptions.hints[name] = hint
         return sizes.symbol(name)
 
-    def ask(self, node: Node, reason: str, known: Any = None) -> Any:
+    def ask(self, node: Node, reason: str, known: Any = None, likely: Any = None) -> Any:
         """The number that a 0-d node has in this call; the recording holds for calls where it is the same.
 
-        `known` is that number where it was calculated from Python's numbers alone. Otherwise TraceBreak is raised where
-        it cannot be had: in an op's own body, or with `fullgraph`.
+        `known` is that number where it was calculated from Python's numbers alone, `likely` what nearly every call
+        finds. Otherwise TraceBreak is raised where it cannot be had: in an op's own body, or with `fullgraph`.
         """
         if node not in self._answers:
             if self.fullgraph and known is None:
                 raise TraceBreak(reason, user_line())
+            if known is None and likely is not None and self.trusting:
+                known, self.has_trusted = likely, True
             array = self.value_now(node, reason) if known is None else self._known(node, known)
             bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
             self.questions.append(Question(node, bits))

@@ -91,6 +91,7 @@ class Recording:
         self.known = Known()
         self.replaced: set[tuple[int, Any]] = set()  # slots that calls read before they put something else there
         self.unstable = 0
+        self.recorded: set[tuple[Any, ...]] = set()  # kinds of calls whose checks are asked, not taken for granted
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
         """Record and compile a call on these arguments; raises TraceBreak where that cannot be done."""
@@ -104,10 +105,10 @@ class Recording:
         With `numbers_vary`, functions of Python's own are called with the numbers of every call; see `python_number`.
         Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
         """
-        arrays, began = set(self.known.arrays), Queued()
+        arrays, began, kind = set(self.known.arrays), Queued(), (structure, key_of(leaves, kinds_that_vary(structure)))
         for left in range(_MOST_ARRAYS, -1, -1):
             tracer = Tracer(self.name, needs_grad=True, begins=self.where())
-            tracer.asks_classes = True
+            tracer.asks_classes, tracer.trusting = True, kind not in self.recorded
             varying = Varying(numbers_vary, self.known)
             session = recording(patience, tracer)
             try:
@@ -118,6 +119,7 @@ class Recording:
                     self.known.unseen |= tracer.journal.unseen
                     tracer.arguments = None
                     check_leaks(tracer)
+                self.recorded.add(kind)
                 break
             except BaseException as ended:
                 session.leave()  # an interrupt may have come before it was left
@@ -303,6 +305,7 @@ class Recording:
                 executable, structure, shape, n_user, report, guards, structure_now, backward, freed, before, after,
                 rebuild, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls, inquiries=inquiries,
                 attributes=tracer.attributes, catches=catches, host=host, apart=apart, asked=asked,
+                has_trusted=tracer.has_trusted,
             )  # fmt: skip
 
         return compiled

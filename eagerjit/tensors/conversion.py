@@ -34,10 +34,10 @@ from eagerjit.tensors.tensor import Parameter, Tensor, is_asked, new_tensor
 # -- to numbers and arrays --------------------------------------------------------------------------------------------
 
 
-def _asked(tracer: Any, input: Tensor, reason: str) -> Any:
+def _asked(tracer: Any, input: Tensor, reason: str, likely: Any = None) -> Any:
     """A number that Python code acts on: this call's, and a condition of the compiled call."""
     node = tracer.value(input.reshape(()).clone())
-    value = tracer.ask(node, reason)
+    value = tracer.ask(node, reason, likely=likely)
     return float(value) if input.dtype.is_floating_point else value
 
 
@@ -139,6 +139,12 @@ def truth(input: Tensor) -> bool:
     if array.size > 1:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
     return bool(item(input))
+
+
+def passes(check: Tensor) -> bool:
+    """bool() of a 0-d tensor of bools, which is true in all calls but wrong ones."""
+    tracer = state.tracer if type(check) is Tensor else None
+    return bool(check if tracer is None else _asked(tracer, check, "a tensor's value decided a branch", True))
 
 
 def as_index(input: Tensor) -> int:

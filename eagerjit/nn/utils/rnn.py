@@ -10,6 +10,7 @@ from eagerjit.ops.index import cat
 from eagerjit.ops.views import transpose
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
+from eagerjit.tensors.conversion import passes
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.from_data import as_tensor
 from eagerjit.tensors.tensor import Tensor
@@ -133,11 +134,11 @@ def pack_padded_sequence(
         )
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
-    if (lengths <= 0).any():
+    if not passes((lengths > 0).all()):
         raise RuntimeError(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
         )
-    if enforce_sorted and (lengths[:-1] < lengths[1:]).any():
+    if enforce_sorted and not passes((lengths[:-1] >= lengths[1:]).all()):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement."
