@@ -141,8 +141,8 @@ def _facts(variant: Variant, known: Names) -> dict[str, tuple[str, str]]:
                 out[name] = (f"{node.type} ({layout}{needs})", source)
             case FloatLeaf():
                 out[name] = ("a float", source)
-            case IntLeaf():
-                out[name] = ("an int", source)
+            case IntLeaf(_, size):
+                out[name] = (str(size) if isinstance(size, int) else "an int", source)
             case ObjectGuard(_, Op.LACKS, constant):
                 out[f"{name} has {objects[constant]}"] = ("False", source)
             case ObjectGuard(_, Op.TYPE_IS, constant):

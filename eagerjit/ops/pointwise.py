@@ -275,7 +275,7 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     return g * (out * base.where(zero.logical_not(), 1.0).to(out.dtype).log()).where(zero.logical_not(), 0.0)
 
 
-power = ElementwiseOp("pow", _power, (_power_input, _power_exponent))
+power = ElementwiseOp("pow", _power, (_power_input, _power_exponent), numbers=("input",))
 
 
 def only(scaled: tuple[Any, ...]) -> Any:

@@ -130,7 +130,9 @@ class SymbolicInt(IntegerBits, NumberForNumPy, called="int"):
             return out
         if isinstance(other, (float, TracedFloat)):
             return to_float(self) ** other
-        return python_integer(operator.pow, self, other) if type(other) is SymbolicInt else self._value() ** other
+        if type(other) is SymbolicInt:
+            return python_integer(operator.pow, self, other)
+        return self._value() ** other if type(other) in (bool, int) or is_foreign(other) else NotImplemented
 
 
 def _floated(value: SymbolicInt) -> Any:
@@ -371,10 +373,14 @@ def _python_operator(function: Callable[..., Any]) -> tuple[Any, Any]:
     """An operator that only Python calculates as Python does."""
 
     def forward(self: TracedFloat, other: Any) -> Any:
-        return python_number(function, self, other) if _is_number(other) else function(self._value(), other)
+        if _is_number(other):
+            return python_number(function, self, other)
+        return function(self._value(), other) if is_foreign(other) else NotImplemented
 
     def reflected(self: TracedFloat, other: Any) -> Any:
-        return python_number(function, other, self) if _is_number(other) else function(other, self._value())
+        if _is_number(other):
+            return python_number(function, other, self)
+        return function(other, self._value()) if is_foreign(other) else NotImplemented
 
     return forward, reflected
 

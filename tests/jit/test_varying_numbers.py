@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import eagerjit as ej
+from eagerjit.ops.pointwise import POINTWISE
 
 KEPT = SimpleNamespace(temperature=1.0)
 
@@ -70,10 +71,16 @@ def kept_in_slots(x: Any, i: int) -> Any:
     return x * SLOTTED.rate + SLOTTED.offsets
 
 
+def before_operators(x: Any, i: int) -> Any:
+    base = 1.5 + i / 8
+    return base**x, (i + 1) ** x, base % (x + 1), base // (x + 1), (i + 1) % (x + 1), (i + 1) // (x + 1)
+
+
 @pytest.mark.parametrize(
     ("function", "most"),
     [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2), (rows_and_columns, 2),
-     (rounded, 2), (of_bits, 2), (to_powers_of_two, 6), (kept_in_slots, 2)],
+     (rounded, 2), (of_bits, 2), (to_powers_of_two, 6), (kept_in_slots, 2),
+     (before_operators, 2)],
 )  # fmt: skip
 def test_versions(function: Any, most: int) -> None:
     jitted = ej.jit(function)
@@ -84,6 +91,24 @@ def test_versions(function: Any, most: int) -> None:
         found, expected = jitted(x, i), function(x, i)
         assert str(found) == str(expected) and jitted.cache_info().eager_calls == 0
     assert jitted.cache_info().compiles <= most
+
+
+def test_a_base_is_an_input_of_plain_powers() -> None:
+    x = ej.arange(3.0, requires_grad=True)
+    counts = []
+    for i in range(6):
+        (gradient,) = ej.autograd.grad(((1.1 + i) ** x).sum(), x)
+        assert gradient.tolist() == pytest.approx([math.log(1.1 + i) * (1.1 + i) ** k for k in range(3)])
+        counts.append(sum(map(len, POINTWISE["pow"].programs.values())))
+    assert len(set(counts)) == 1
+
+
+def test_a_recompile_names_an_int_that_decides() -> None:
+    jitted = ej.jit(lambda x, n: x ** (n / 3))
+    for n in (5, 7):
+        jitted(ej.arange(3.0), n)
+    (reason,) = jitted.cache_info().reasons
+    assert str(reason).startswith(("n was 5, is 7", "n1 == 7"))  # compiled just now, or found on disk
 
 
 INTEGERS = (0, 1, -1, 5, -7, 255, 256, -256, 2**40 + 3, 2**62 - 1, 2**63 - 1, -(2**63))
