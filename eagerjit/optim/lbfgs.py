@@ -106,7 +106,8 @@ class LBFGS(Optimizer):
                 def objective(_: Any, t: float, d: Tensor, start: list[Tensor] = start) -> tuple[float, Tensor]:
                     return self._measured(evaluate, start, t, d)
 
-                found = strong_wolfe(objective, length, direction, loss, gradient, slope)
+                limit = group["max_eval"] - evaluations
+                found = strong_wolfe(objective, length, direction, loss, gradient, slope, limit=limit)
                 loss, gradient, length, count = found
                 memory["t"] = length
                 self._move(length, direction)

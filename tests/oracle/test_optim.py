@@ -379,6 +379,7 @@ LBFGS: dict[str, dict[str, Any]] = {
     "history": {"lr": 0.5, "history_size": 2, "max_iter": 8},  # 20 iterations would make 1e-6 of the last bit
     "strong Wolfe": {"line_search_fn": "strong_wolfe"},
     "long steps": {"lr": 3.0, "line_search_fn": "strong_wolfe", "max_eval": 12},
+    "a search that is cut short": {"lr": 40.0, "line_search_fn": "strong_wolfe", "max_eval": 3},
 }
 
 
