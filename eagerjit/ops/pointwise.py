@@ -9,6 +9,7 @@ from eagerjit.calling.dispatch import Op, emit
 from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.ops.exponents import decided
 from eagerjit.ops.wording import described
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
@@ -228,8 +229,7 @@ cast = ElementwiseOp("cast", _cast, (*elementwise.cast.derivative, None))
 
 def _power(input: Any, exponent: Any) -> Tensor:
     """input ** exponent. The exponents 0.5, 1, 2, 3, -1, -0.5 and -2 are computed without a power function."""
-    if isinstance(exponent, (SymbolicInt, TracedFloat)):
-        exponent = exponent._value()
+    exponent = decided(exponent)
     if type(exponent) in (int, float) and isinstance(input, Tensor):
         value = float(exponent)
         dtype = result_type(input, exponent)
