@@ -15,10 +15,10 @@ from eagerjit.runtime import cpu
 from tests.property.programs import hasty_machine
 
 
-def loaded(name: str, source: str) -> Any:
-    """The `script` that a source defines, whose lines the watching of code finds."""
+def loaded(name: str, source: str, **given: Any) -> Any:
+    """The `script` that a source defines with what it is given, whose lines the watching of code finds."""
     linecache.cache[f"{name}.py"] = (len(source), None, source.splitlines(True), f"{name}.py")
-    scope: dict[str, Any] = {"__name__": name}
+    scope: dict[str, Any] = {"__name__": name, **given}
     exec(compile(source, f"{name}.py", "exec"), scope)
     return scope["script"]
 
