@@ -9,7 +9,7 @@ where a gradient through it has a history: that is the history of the part's val
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -56,7 +56,7 @@ def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:
                 first = mode.next_sequence()
                 with untraced(), taken_apart():
                     EXPANDED[node] = results = make()
-                _renumber(results, first, node.sequence)
+                _renumber(results, first, node.sequence, nodes)
     return bool(gradients)
 
 
@@ -77,49 +77,52 @@ def joined_calls(nodes: dict[GradNode, list], several: set[GradNode], wanted: An
     return found
 
 
-def expand_calls(nodes: list[GradNode], wanted: Any) -> bool:
-    """Take apart calls where a gradient is asked for that flows between two of their results; whether there were any.
+def expand_calls(calls: list[GradNode], wanted: Any, nodes: Collection[GradNode]) -> bool:
+    """Take apart calls among nodes where a gradient is asked for that flows between two of their results; whether there
+    were any.
 
     That is the gradient of a result on which others depend, if it has hooks or is wanted.
     """
     found = False
-    for node in nodes:
+    for node in calls:
         hooks = node.hooks or {}
         if any(hooks.get(i) or (wanted is not None and (node, i) in wanted) for i in node.op.inner):
-            expand_call(node)
+            expand_call(node, nodes)
             found = True
     return found
 
 
-def expand_call(node: GradNode) -> None:
-    """Take a call apart."""
+def expand_call(node: GradNode, nodes: Collection[GradNode]) -> None:
+    """Take a call among nodes apart."""
     with untraced(), taken_apart():
-        _expand(node)
+        _expand(node, nodes)
 
 
-def expand_checkpoints(nodes: Iterable[GradNode]) -> bool:
+def expand_checkpoints(nodes: Collection[GradNode]) -> bool:
     """Take apart the checkpoints among nodes that are not used up; whether there were any."""
     checkpoints = [node for node in nodes if node in CHECKPOINTS and node.inputs is not None]
     if checkpoints and state.tracer is not None:
         raise TraceBreak("a gradient through a checkpoint that changes what lives on has a history", user_line())
     for node in checkpoints:
         node.op.check(node, (), ())
-        _expand(node)
+        _expand(node, nodes)
     return bool(checkpoints)
 
 
-def _expand(node: GradNode) -> None:
+def _expand(node: GradNode, nodes: Collection[GradNode]) -> None:
     first = mode.next_sequence()
     EXPANDED[node] = results = node.op.again()
-    _renumber(results, first, node.sequence)
+    _renumber(results, first, node.sequence, nodes)
     for index, table in (node.hooks or {}).items():
         made_by = results[index]._node
         assert made_by is not None
         made_by.hooks = {**(made_by.hooks or {}), results[index]._index: table}
 
 
-def _renumber(results: Sequence[Tensor], first: int, last: float) -> None:
-    """Give the nodes made after `first` places just before `last`, in their order."""
+def _renumber(results: Sequence[Tensor], first: int, last: float, nodes: Collection[GradNode]) -> None:
+    """Give those made after `first` places just before `last`, in their order: behind what nodes have before it, which
+    is less than 1 away where these were made again themselves."""
+    room = min([1.0, *(last - n.sequence for n in nodes if n.sequence < last)])
     found: dict[GradNode, None] = {}
     stack = [t._node for t in results]
     while stack:
@@ -129,7 +132,7 @@ def _renumber(results: Sequence[Tensor], first: int, last: float) -> None:
         found[node] = None
         stack += [t._node for t in _given(node)]
     for position, node in enumerate(sorted(found, key=lambda n: n.sequence), 1):
-        node.sequence = last - 1 + position / (len(found) + 1)
+        node.sequence = last - room + room * position / (len(found) + 1)
 
 
 def _given(node: GradNode) -> Iterator[Tensor]:

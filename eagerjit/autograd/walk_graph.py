@@ -110,7 +110,7 @@ def collect(
                 stack += [t._node for t in e if t is not None and t._node is not None]
             elif e._node is not None:
                 stack.append(e._node)
-    if looked_into and expand_calls(looked_into, wanted):
+    if looked_into and expand_calls(looked_into, wanted, found):
         return collect(roots, wanted, again, first)
     if _gradients and (again or _expanded) and expand_gradients(found, again):
         return collect(roots, wanted, again, first)

@@ -95,7 +95,7 @@ class Run:
         nodes, _, several = walk_graph.collect(roots, wanted)
         for node in several & walk_graph.relevant(nodes, wanted).keys():
             if node.op.repeatable and node.inputs is not None:
-                expand_call(node)
+                expand_call(node, nodes)
         self.outputs = [current(o) for o in self.outputs]
 
     def pull(self, cotangents: list[Tensor]) -> list[Tensor]:

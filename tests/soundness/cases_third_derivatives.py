@@ -61,3 +61,23 @@ def third_derivatives_of_checkpoints(jit):
     for i in range(4):
         yield step(torch.randn(3 + i % 2, 2))
         yield gradients(list(net.parameters()))
+
+
+@case
+def third_derivatives_of_calls_with_checkpoints(jit):
+    torch.manual_seed(5)
+    rnn, scale = torch.nn.RNN(3, 3, batch_first=True), torch.ones(3, requires_grad=True)
+
+    @jit
+    def loss(x):
+        last = rnn(x[None])[0][0]
+        return checkpoint(lambda a: (a * scale).sin(), last, use_reentrant=False).square().mean()
+
+    values = [*rnn.parameters(), scale]
+    for _ in range(2):
+        taken = [loss(torch.ones(3, 3))]
+        for _ in range(2):
+            taken = torch.autograd.grad(sum(t.square().sum() for t in taken), values, create_graph=True)
+            yield [t.tolist() for t in taken]
+        sum(t.square().sum() for t in taken).backward()
+        yield gradients(values)

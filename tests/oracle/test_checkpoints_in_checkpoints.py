@@ -1,0 +1,50 @@
+"""Gradients of gradients through checkpoints within checkpoints, as PyTorch's without any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import eagerjit as ej
+
+WEIGHTS = [torch.sin(torch.arange(9.0) * (i + 1)).reshape(3, 3).tolist() for i in range(4)]
+
+
+def derivatives(library: Any, checkpoint: Any, order: int, jitted: bool = False) -> list[Any]:
+    ws = [library.tensor(w, requires_grad=True) for w in WEIGHTS]
+
+    def inner(a: Any) -> Any:
+        return (a @ ws[1]).tanh() @ ws[2]
+
+    def outer(a: Any) -> Any:
+        y = (a @ ws[0]).sin()
+        y = y * y
+        return (checkpoint(inner, y) * y) @ ws[3]
+
+    def loss(x: Any) -> Any:
+        return checkpoint(outer, x).square().mean()
+
+    x = library.ones(2, 3).requires_grad_()
+    found = [(ej.jit(loss) if jitted else loss)(x)]
+    for _ in range(order):
+        found = list(library.autograd.grad(sum(t.square().sum() for t in found), [x, *ws], create_graph=True))
+    return found
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_of_any_order(order: int, jitted: bool) -> None:
+    def through(function: Any, argument: Any) -> Any:
+        return ej.utils.checkpoint.checkpoint(function, argument, use_reentrant=False)
+
+    def plain(function: Any, argument: Any) -> Any:
+        return function(argument)
+
+    found = derivatives(ej, through, order, jitted)
+    expected = derivatives(torch, plain, order)
+    without = derivatives(ej, plain, order)
+    for g, e, w in zip(found, expected, without, strict=True):
+        torch.testing.assert_close(torch.tensor(g.tolist()), e.detach(), rtol=1e-4, atol=1e-5)
+        assert g.equal(w)
