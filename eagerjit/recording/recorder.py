@@ -283,7 +283,7 @@ class Recording:
             "distinct": arrays_among(structure[2][0][2]) is not None,
         }
         compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
-        freed = list(_freed(results[: len(unique)]))
+        freed = list(_freed(results))
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves, kinds_that_vary(structure))
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape, whole = call.shape if commit else call.shape[2][0], bool(commit) or not call.plain

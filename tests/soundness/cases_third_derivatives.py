@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import eagerjit as torch
 from eagerjit.utils.checkpoint import checkpoint
-from tests.soundness.framework import case
+from tests.soundness.framework import attempt, case
 
 
 def pushed(function, x):
@@ -81,3 +81,18 @@ def third_derivatives_of_calls_with_checkpoints(jit):
             yield [t.tolist() for t in taken]
         sum(t.square().sum() for t in taken).backward()
         yield gradients(values)
+
+
+@case
+def gradients_left_whose_history_was_used_up(jit):
+    @jit
+    def step(x, w, retain):
+        (x * w).square().sum().backward(create_graph=True)
+        torch.autograd.grad(w.grad.square().sum(), w, retain_graph=retain)
+        w.grad = None
+
+    for retain in (False, True, False):
+        x, w = torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+        step(x, w, retain)
+        yield x.grad.requires_grad
+        yield attempt(lambda x=x, w=w: [g.tolist() for g in torch.autograd.grad(x.grad.sum(), [x, w])])
