@@ -121,6 +121,7 @@ class Backward:
     complete    the key of the gradient when all results have one, for all leaves
     hidden      values inside the call that gradients of gradients reach, by (operation, result)
     twice       histories of gradients
+    asked       how many questions the call and its gradient ask
     """
 
     name: str
@@ -144,6 +145,7 @@ class Backward:
     complete: tuple[tuple[int, ...], tuple[Hashable, ...]] = ((), ())
     hidden: dict[tuple[int, int], int] = field(default_factory=dict)
     twice: dict[Any, Any] = field(default_factory=dict)
+    asked: int = 0
 
     @property
     def executable(self) -> Cut:
@@ -211,7 +213,7 @@ def compile_call(
     last = max((results[i]._node for i in roots), key=lambda node: node.sequence)
     end = last.op.name, last.source
     backward = Backward(tracer.name, roots, joint.where, recorded, answers, conditions, again, rerun, inner, end)
-    backward.apart = _apart(tracer, made, targets)
+    backward.apart, backward.asked = _apart(tracer, made, targets), len(tracer.questions)
     return partial(_compile_both, joint, tracer.objects, backward, visit)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.autograd import engine, walk_graph
+from eagerjit.autograd.function import FunctionOp
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
 from eagerjit.compiled.joint import Backward, Cut, Part, compile_keeping, compile_part
@@ -45,6 +46,8 @@ class Twice:
     targets     the leaves that have a gradient
     keeping     computes the gradients, and of what their own gradient needs what is dear: `kept_nodes`
     keys        what the gradient depends on: gradients and starts that were given, these results, leaves of the call
+    asks        whether it acts on what the call and its gradient do not ask for, which nothing compares: numbers, and
+                what code of the program's own reads
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Twice:
             self.outputs = list(recorded.outputs)
             self.hidden = [position for position, _ in recorded.inside()]
             self.targets = list(recorded.gradients)
-            kept = self._keeping(recorded, tracer, results)
+            self.asks = recorded.runs_code(tracer)
+            kept = None if self.asks else self._keeping(recorded, tracer, results)
+            self.asks = self.asks or tracer.asks_beyond(backward.asked)
         self.keeping: Cut | None
         self.kept_nodes: list[Node]
         self.keeping, self.kept_nodes = (None, []) if kept is None else kept
@@ -74,10 +79,10 @@ class Twice:
 
     def _keeping(self, recorded: _Recorded, tracer: Tracer, results: list[Any]) -> tuple[Cut, list[Node]] | None:
         """The gradients with what their own gradient needs, unless something is added to them use by use."""
-        if self.started or not self.outputs:
+        walked = recorded.walk_back(tracer, results, self.outputs) if self.outputs else None
+        if self.started or walked is None:
             return None
         gradients = list(recorded.gradients.values())
-        walked = recorded.walk_back(tracer, results, self.outputs)
         return compile_keeping(self.backward, tracer, results, gradients, walked, len(self.flags))
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...], arguments: tuple[Any, ...]) -> Part:
@@ -139,6 +144,11 @@ class _Recorded:
         gradients = dict(zip(self.leaves, found, strict=True))
         self.gradients = {key: g for key in twice.wanted if (g := gradients.get(key)) is not None}
         self.outputs = {key: g for key, g in self.gradients.items() if g._requires_grad}
+
+    def runs_code(self, tracer: Tracer) -> bool:
+        """Whether a walk back runs code of the program's own."""
+        made = [n for n in operations(tracer, list(self.outputs.values())) if n.sequence > self.mark]
+        return any(n.hooks or isinstance(n.op, FunctionOp) for n in made)
 
     def walk_back(
         self, tracer: Tracer, results: list[Any], outputs: list[Hashable], wanted: Sequence[Hashable] | None = None

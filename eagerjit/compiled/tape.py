@@ -181,6 +181,9 @@ class CallOp(Compiled):
             found = part.totals(assumed, self.kept, self.arguments, starts)
             return tuple([found.get(key) for key in self.keys])
         twice = self._twice(present, wanted, assumed, begun)
+        if twice.asks:
+            self.last = None
+            return self._by_operations(node, grads, needs, known, create_graph)
         keeps: Sequence[Tensor] = ()
         before = mode.set_grad_mode(False)
         try:

@@ -99,6 +99,11 @@ class Questions:
             self._sizes[meaning] = SymbolicInt(size)
         return self._sizes[meaning]
 
+    def asks_beyond(self, count: int) -> bool:
+        """Whether other questions were asked after so many."""
+        known = {_meaning(q.node) for q in self.questions[:count]}
+        return any(_meaning(q.node) not in known for q in self.questions[count:])
+
     def _known(self, node: Node, value: Any) -> np.ndarray:
         """A number as an answer; in a call recorded again, the value that it had first."""
         if self.given:
