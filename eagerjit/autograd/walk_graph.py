@@ -41,7 +41,7 @@ def _edges(node: GradNode, first: float) -> tuple[list[Any], bool]:
                 out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
             else:
                 out.append(None)
-        elif kind in _SEQUENCES and not _CONSTANTS.issuperset(map(type, x)) and any(isinstance(e, Tensor) for e in x):
+        elif kind in _SEQUENCES and any(isinstance(e, Tensor) and e._requires_grad for e in x):
             out.append([edge(current(e, first), node) if e._requires_grad else None for e in x])
         else:
             out.append(None)

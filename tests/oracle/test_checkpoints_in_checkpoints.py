@@ -48,3 +48,23 @@ def test_derivatives_of_any_order(order: int, jitted: bool) -> None:
     for g, e, w in zip(found, expected, without, strict=True):
         torch.testing.assert_close(torch.tensor(g.tolist()), e.detach(), rtol=1e-4, atol=1e-5)
         assert g.equal(w)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_derivatives_of_tangents_through_lists_of_indices(jitted: bool) -> None:
+    scale = ej.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+
+    def part(x: Any) -> Any:
+        return (x[:, [2, 0, 1]] * scale).sin()
+
+    def gradient(function: Any) -> Any:
+        def step(x: Any) -> None:
+            value, tangent = ej.func.jvp(lambda x: function(x.sort(-1)[0]).norm(), (x,), (ej.ones_like(x),))
+            (value + tangent.square()).backward()
+
+        scale.grad = None
+        (ej.jit(step) if jitted else step)(ej.arange(6.0).reshape(2, 3) + 1)
+        return scale.grad
+
+    expected = gradient(part)
+    assert gradient(lambda x: ej.utils.checkpoint.checkpoint(part, x, use_reentrant=False)).equal(expected)
