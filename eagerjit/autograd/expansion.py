@@ -93,7 +93,9 @@ def expand_calls(calls: list[GradNode], wanted: Any, nodes: Collection[GradNode]
 
 
 def expand_call(node: GradNode, nodes: Collection[GradNode]) -> None:
-    """Take a call among nodes apart."""
+    """Take a call, or a checkpoint, among nodes apart."""
+    if node in CHECKPOINTS:
+        node.op.check(node, (), ())
     with untraced(), taken_apart():
         _expand(node, nodes)
 

@@ -89,13 +89,19 @@ class Run:
         return mode.grad_mode() and (self.outer or any(t._requires_grad for t in given))
 
     def take_apart(self) -> None:
-        """Replace compiled calls by the operations of the plain ones, whose own rules an outer transform then meets."""
+        """Replace compiled calls and checkpoints by the operations that they stand for, whose own rules an outer
+        transform then meets."""
         wanted = {walk_graph.key_of(leaf) for leaf in self.starts.leaves}
         roots = [o for o in self.outputs if o._requires_grad]
-        nodes, _, several = walk_graph.collect(roots, wanted)
-        for node in several & walk_graph.relevant(nodes, wanted).keys():
-            if node.op.repeatable and node.inputs is not None:
+        while True:  # in a checkpoint there may be others
+            nodes, _, several = walk_graph.collect(roots, wanted)
+            found = several & walk_graph.relevant(nodes, wanted).keys()
+            again = [node for node in found if node.op.repeatable and node.inputs is not None]
+            for node in again:
                 expand_call(node, nodes)
+            if not again:
+                break
+            roots = [current(o) for o in roots]
         self.outputs = [current(o) for o in self.outputs]
 
     def pull(self, cotangents: list[Tensor]) -> list[Tensor]:

@@ -152,7 +152,7 @@ class _Checkpoint(Several):
         self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool, is_compared: bool
     ):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
-        self.is_compared = is_compared
+        self.is_compared, self.is_recorded = is_compared, state.tracer is not None
         self.given = [(t, version_of(t)) for t in _leaves((args, kwargs)) if isinstance(t, Tensor) and t._requires_grad]
         self.random = Snapshot() if preserve else None
         self.casting, self.reparametrized = state.casting, state.reparametrized
@@ -189,6 +189,11 @@ class _Checkpoint(Several):
             out = leaves[position] = results[index].detach()
             out._node, out._index, out._requires_grad = node, index, True
         return pytree.unflatten(structure, leaves)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a transform may make its part again: one that is recorded is so to change something once more."""
+        return not self.is_recorded
 
     def n_outputs(self, node: GradNode) -> int:
         """How many results have gradients."""

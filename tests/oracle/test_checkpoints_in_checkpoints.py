@@ -68,3 +68,24 @@ def test_derivatives_of_tangents_through_lists_of_indices(jitted: bool) -> None:
 
     expected = gradient(part)
     assert gradient(lambda x: ej.utils.checkpoint.checkpoint(part, x, use_reentrant=False)).equal(expected)
+
+
+@pytest.mark.parametrize("transform", ["jacfwd", "jacrev", "hessian"])
+def test_derivatives_of_jacobians(transform: str) -> None:
+    scale = ej.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def inner(x: Any) -> Any:
+        return (x.prod(-1, keepdim=True) + x).sin() * scale
+
+    def gradient(checkpoint: Any) -> Any:
+        def function(x: Any) -> Any:
+            found = checkpoint(lambda x: checkpoint(inner, x) * x, x)
+            return found.sum() if transform == "hessian" else found
+
+        scale.grad = None
+        getattr(ej.func, transform)(function)(ej.arange(3.0) / 9 + 0.1).square().sum().backward()
+        return scale.grad
+
+    expected = gradient(lambda function, x: function(x))
+    found = gradient(lambda function, x: ej.utils.checkpoint.checkpoint(function, x, use_reentrant=False))
+    assert found.equal(expected)
