@@ -94,8 +94,6 @@ def expand_calls(calls: list[GradNode], wanted: Any, nodes: Collection[GradNode]
 
 def expand_call(node: GradNode, nodes: Collection[GradNode]) -> None:
     """Take a call, or a checkpoint, among nodes apart."""
-    if node in CHECKPOINTS:
-        node.op.check(node, (), ())
     with untraced(), taken_apart():
         _expand(node, nodes)
 
@@ -106,12 +104,13 @@ def expand_checkpoints(nodes: Collection[GradNode]) -> bool:
     if checkpoints and state.tracer is not None:
         raise TraceBreak("a gradient through a checkpoint that changes what lives on has a history", user_line())
     for node in checkpoints:
-        node.op.check(node, (), ())
         _expand(node, nodes)
     return bool(checkpoints)
 
 
 def _expand(node: GradNode, nodes: Collection[GradNode]) -> None:
+    if node in CHECKPOINTS:
+        node.op.check(node, (), ())
     first = mode.next_sequence()
     EXPANDED[node] = results = node.op.again()
     _renumber(results, first, node.sequence, nodes)

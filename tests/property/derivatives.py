@@ -25,7 +25,7 @@ import eagerjit as torch
 from eagerjit.jit import CacheInfo
 from eagerjit.runtime import cpu
 from tests.property.programs import hasty_machine
-from tests.property.scripts import loaded
+from tests.property.scripts import loaded, reduced
 from tests.property.seen import Showing, parting
 
 PRELUDE = '''\
@@ -272,21 +272,6 @@ def difference(program: Program, infos: list[CacheInfo] | None = None, refused: 
     return parting(plain, jitted)
 
 
-def reduced(program: Program, seconds: float = 20) -> Program:
-    """A program of which nothing can be left out without the difference going."""
-    ends = time.time() + seconds
-    going = True
-    while going:
-        going = False
-        for smaller in program.without():
-            if time.time() > ends:
-                break
-            if difference(smaller) is not None:
-                program, going = smaller, True
-                break
-    return program
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
@@ -301,7 +286,7 @@ def main() -> int:
         program = Generator(seed).program
         if difference(program, infos, refused) is not None:
             differing += 1
-            small = reduced(program)
+            small = reduced(program, difference, 20)
             print(f"seed {seed}: {difference(small)}\n{small.source[len(PRELUDE) :]}", flush=True)
         seed += 1
     print(f"{seed - options.seed} programs, {differing} differ; {sum(i.compiles for i in infos)} compiled, {sum(i.hits for i in infos)} served, {sum(i.eager_calls for i in infos)} run eagerly, {sum(refused)} refused")

@@ -23,6 +23,21 @@ def loaded(name: str, source: str, **given: Any) -> Any:
     return scope["script"]
 
 
+def reduced(program: Any, difference: Callable[[Any], str | None], seconds: float) -> Any:
+    """A program of which nothing can be left out without the difference going."""
+    ends = time.time() + seconds
+    going = True
+    while going:
+        going = False
+        for smaller in program.without():
+            if time.time() > ends:
+                break
+            if difference(smaller) is not None:
+                program, going = smaller, True
+                break
+    return program
+
+
 def innermost(a: Any, b: Any, path: str = "") -> str:
     """Where two nested copies part."""
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

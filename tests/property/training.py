@@ -28,6 +28,7 @@ import eagerjit as torch
 from eagerjit.jit import CacheInfo
 from eagerjit.runtime import cpu
 from tests.property.programs import hasty_machine
+from tests.property.scripts import reduced
 from tests.property.seen import Showing, parting
 
 PRELUDE = '''\
@@ -627,21 +628,6 @@ def difference(program: Program, found: Found | None = None, seed: int = 0) -> s
     return parting(plain, jitted)
 
 
-def reduced(program: Program, seconds: float = 60) -> Program:
-    """A program of which nothing can be left out without the difference going."""
-    ends = time.time() + seconds
-    going = True
-    while going:
-        going = False
-        for smaller in program.without():
-            if time.time() > ends:
-                break
-            if difference(smaller) is not None:
-                program, going = smaller, True
-                break
-    return program
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
@@ -654,7 +640,7 @@ def main() -> int:
         program = Generator(seed).program
         if difference(program, found, seed) is not None:
             differing += 1
-            small = reduced(program)
+            small = reduced(program, difference, 60)
             print(f"seed {seed}: {difference(small)}\n{small.source[len(PRELUDE) :]}", flush=True)
         seed += 1
     infos = found.infos
