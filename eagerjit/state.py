@@ -27,6 +27,8 @@ class _State(threading.local):
     """What packs the values that operations keep for their gradients, None where nothing does."""
     counting: Any = None
     """What is told of every operation that is computed, None where nothing is."""
+    begun: list[Any] | None = None
+    """Tensors that began to require gradients here, None where nobody asks for them."""
     exporting: bool = False
     """Whether a model is recorded for another program: what it asks of itself may not depend on values."""
     taken_apart: bool = False

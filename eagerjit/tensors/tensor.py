@@ -161,6 +161,8 @@ class Tensor(TensorOperators, metaclass=TensorClass):
         tracer = state.tracer
         if tracer is not None and type(self._data) is not Node and self._requires_grad != bool(requires_grad):
             tracer.set_requires_grad(self, bool(requires_grad))
+        if requires_grad and state.begun is not None and not self._requires_grad:
+            state.begun.append(self)
         self._requires_grad = bool(requires_grad)
         return self
 
@@ -277,7 +279,7 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
                 share_whole(parameter, data)
         if requires_grad and data is not None and not data.dtype.is_differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        parameter._requires_grad = bool(requires_grad)
+        Tensor.requires_grad_(parameter, bool(requires_grad))
         return parameter
 
 

@@ -215,30 +215,52 @@ class _Checkpoint(Several):
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
     ) -> Any:
         """Run the function again and go back through what it does, adding use by use to what is known."""
-        return tuple(self._walk(node, grads, create_graph, None, known))
+        return tuple(self._walk(node, grads, create_graph, None, known)[1])
 
     def uses(
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool
     ) -> Sequence[Sequence[Any]]:
         """The gradients of the inputs by each of their uses in another run."""
-        keys = [walk_graph.key_of(t) for t in node.inputs or ()]
-        trail: engine.Trail = {key: [] for key in keys}
-        self._walk(node, grads, create_graph, trail, None)
-        return [trail[key] for key in keys]
+        trail: engine.Trail = {}
+        targets, _ = self._walk(node, grads, create_graph, trail, None)
+        return [trail[walk_graph.key_of(t)] for t in targets]
 
     def _walk(
-        self, node: GradNode, grads: Sequence[Any], create_graph: bool, trail: Any, starts: Any
-    ) -> list[Tensor | None]:
+        self, node: GradNode, grads: Sequence[Any], create_graph: bool, trail: engine.Trail | None, starts: Any
+    ) -> tuple[list[Tensor], list[Tensor | None]]:
+        """What the second run depends on in place of the node's inputs, and their gradients."""
         self.check(node, grads, ())
-        began = mode.next_sequence()
-        results = self.again()
+        began, before = mode.next_sequence(), state.begun
+        made: list[Tensor] = []
+        state.begun = made
+        try:
+            results = self.again()
+        finally:
+            state.begun = before
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
         roots, given = [r for r, _ in pairs], [g for _, g in pairs]
-        targets = list(node.inputs or ())
+        targets = self._counterparts(list(node.inputs or ()), results, began, made)
+        if trail is not None:
+            trail.update({walk_graph.key_of(t): [] for t in targets})
         found = engine.run(roots, given, targets, True, create_graph, trail, began, starts)
         if self.is_compared and any(g is None for g in found):
             self._compare_inputs(targets, _outside(results, began))
-        return found
+        return targets, found
+
+    def _counterparts(
+        self, first: list[Tensor], results: list[Tensor], began: float, made: list[Tensor]
+    ) -> list[Tensor]:
+        """The same tensors, but those leaves of the second run in whose places it has made others."""
+        if not made:
+            return first
+        own, second = set(map(id, made)), _outside(results, began)
+        reached = set(map(walk_graph.key_of, second))
+        again = [t for t in second if id(t) in own]
+        absent = [t for t in first if t._node is None and id(t) not in reached]
+        if _kinds(again) != _kinds(absent):
+            return first
+        places = {id(t): other for t, other in zip(absent, again, strict=True)}
+        return [places.get(id(t), t) for t in first]
 
     def _compare_inputs(self, first: list[Tensor], second: list[Tensor]) -> None:
         """Refuse results that depend on other tensors than those of the first run: these would get no gradient."""

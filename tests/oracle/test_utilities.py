@@ -142,6 +142,23 @@ def test_checkpoints_that_give_something_else(check: str) -> None:
     assert kinds[0] == kinds[1]
 
 
+def test_leaves_made_in_checkpoints() -> None:
+    found = []
+    for t in (ej, torch):
+        w, made = t.tensor([1.0, 2.0, 3.0], requires_grad=True), []
+
+        def part(x: Any, t: Any = t, made: Any = made) -> Any:
+            made += [x.detach().requires_grad_(), t.full((3,), 2.0, requires_grad=True), t.nn.Parameter(x.detach())]
+            return made[-3] * made[-2].sin() * made[-1].exp() * x
+
+        out = t.utils.checkpoint.checkpoint(part, w * 2, use_reentrant=False)
+        out.sum().backward()
+        found.append([None if leaf.grad is None else leaf.grad.numpy() for leaf in (w, *made)])
+    assert [g is None for g in found[0]] == [g is None for g in found[1]] == [False] * 4 + [True] * 3
+    for mine, theirs in zip(*(g[:4] for g in found), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
 def test_checkpoints_whose_parameters_are_replaced() -> None:
     """In a functional call the second run has the call's parameters; one that has others would leave gradients out."""
     layer = ej.nn.Linear(2, 2)

@@ -1,11 +1,10 @@
-"""Custom functions, checkpoints and hooks."""
+"""Custom functions and hooks."""
 
 from __future__ import annotations
 
 import types
 
 import eagerjit as torch
-from eagerjit.utils.checkpoint import checkpoint
 from tests.soundness.framework import FELL_BACK, attempt, case
 from tests.soundness.tools import network
 
@@ -280,82 +279,6 @@ def straight_through(jit):
 
 
 @case
-def checkpoint_new(jit):
-    m = network()
-
-    @jit
-    def f(x):
-        return (checkpoint(m, x, use_reentrant=False) ** 2).mean()
-
-    for i in range(3):
-        m.zero_grad()
-        f(torch.ones(2, 3) * i).backward()
-        yield [p.grad for p in m.parameters()]
-
-
-@case
-def checkpoint_reentrant(jit):
-    m = network()
-
-    @jit
-    def f(x):
-        return (checkpoint(m, x, use_reentrant=True) ** 2).mean()
-
-    for i in range(3):
-        m.zero_grad()
-        x = (torch.ones(2, 3) * i).requires_grad_()
-        f(x).backward()
-        yield [p.grad for p in m.parameters()]
-        yield x.grad
-
-
-@case
-def checkpoint_jitted_function(jit):
-    m = network()
-    f = jit(lambda x: m(x))
-    for i in range(3):
-        m.zero_grad()
-        x = (torch.ones(2, 3) * i).requires_grad_()
-        (checkpoint(f, x, use_reentrant=False) ** 2).mean().backward()
-        yield [p.grad for p in m.parameters()]
-        yield x.grad
-
-
-@case
-def checkpoint_of_a_jitted_function_beside_its_input(jit):
-    f = jit(lambda x: x * x.sum() + x.sin())
-    parts = (
-        lambda x: x + f(x),
-        lambda x: x.cos() + f(x) * 3 + x.exp(),
-        lambda x: x + checkpoint(lambda y: f(y) + y + f(y), x, use_reentrant=False),
-    )
-    for i, part in enumerate(parts):
-        w = (torch.arange(5.0) / 7 + i).requires_grad_()
-        x = w * 1
-        y = x.tanh() + checkpoint(part, x, use_reentrant=False)
-        (g,) = torch.autograd.grad(y.sin().sum(), w, create_graph=True)
-        yield g, torch.autograd.grad(g.exp().sum(), w)
-
-
-@case
-def checkpoint_step(jit):
-    m = network()
-    o = torch.optim.SGD(m.parameters(), lr=0.1)
-
-    @jit
-    def step(x):
-        o.zero_grad()
-        loss = (checkpoint(m, x, use_reentrant=False) ** 2).mean()
-        loss.backward()
-        o.step()
-        return loss
-
-    for i in range(3):
-        yield step(torch.ones(2, 3) * i)
-        yield list(m.parameters())
-
-
-@case
 def tensor_hook_inside(jit):
 
     @jit
@@ -505,68 +428,6 @@ def custom_backward_prints(jit):
         f(x).backward()
         yield x.grad
         yield list(seen)
-
-
-@case
-def checkpoint_draws_the_same_numbers_again(jit):
-    w = torch.ones(6, requires_grad=True)
-
-    def part(x):
-        return torch.nn.functional.dropout(x * w, 0.5) ** 2
-
-    @jit
-    def f(x):
-        return checkpoint(part, x, use_reentrant=False).sum()
-
-    for i in range(3):
-        f(torch.arange(6.0) + i).backward()
-        yield w.grad
-        yield torch.rand(2)
-
-
-@case
-def checkpoints_in_a_row(jit):
-    w = torch.arange(3.0).requires_grad_()
-    f = jit(
-        lambda x: checkpoint(
-            lambda y: (y * w).tanh() * w, checkpoint(lambda y: y * w + w, x, use_reentrant=False), use_reentrant=False
-        ).sum()
-    )
-    for i in range(3):
-        x = (torch.ones(3) * i).requires_grad_()
-        (f(x) + (w**2).sum()).backward()
-        yield w.grad
-        yield x.grad
-
-
-@case
-def gradient_of_a_gradient_of_a_checkpoint(jit):
-    f = jit(lambda x: checkpoint(lambda y: (y**3 * y.sin()).sum(), x, use_reentrant=False))
-    for i in range(2):
-        x = (torch.arange(3.0) + i).requires_grad_()
-        (g,) = torch.autograd.grad(f(x), x, create_graph=True)
-        g.sum().backward()
-        yield g
-        yield x.grad
-
-
-@case(outcome=FELL_BACK)
-def a_checkpoint_draws_other_numbers_again(jit):
-    w = torch.ones(4, requires_grad=True)
-
-    def drop(x, p):
-        return torch.nn.functional.dropout(x * w, p)
-
-    @jit
-    def f(x, p):
-        y = checkpoint(drop, x, p, use_reentrant=False)
-        return checkpoint(drop, y, p, use_reentrant=False, preserve_rng_state=False).sum()
-
-    for p in (0.5, 0.2):
-        w.grad = None
-        loss = f(torch.ones(4), p)
-        loss.backward()
-        yield loss, w.grad, torch.rand(1)
 
 
 @case(versions=4)
