@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eagerjit import pytree
 from eagerjit.compiled.fallback import JitWarning
@@ -83,18 +83,18 @@ def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) 
         return Recompile("the structure of the arguments", _nesting(known[-1].structure), _nesting(new.structure))
     names = Names(function, new.report.trace, new.report.objects)
     facts = _facts(new, names)
-    found = [list(_differences(_facts(v, names), facts)) for v in alike]
-    closest = min(reversed(found), key=len)
-    return closest[0] if closest else _replaced(alike[-1], new, names)
+    found = [(_differences(_facts(v, names), facts), v) for v in alike]
+    (surely, maybe), closest = min(reversed(found), key=lambda one: len(one[0][0]))
+    return surely[0] if surely else _replaced(closest, new, names, maybe)
 
 
-def _replaced(old: Variant, new: Variant, names: Names) -> Recompile:
-    """The first object in whose place there is another one that looks the same."""
+def _replaced(old: Variant, new: Variant, names: Names, maybe: list[Recompile]) -> Recompile:
+    """The first object in whose place there is another one that looks the same, or what may matter where none is."""
     before = {what: found for what, found, _ in _objects(old, names)}
     for what, now, source in _objects(new, names):
         if what in before and before[what] is not now:
             return Recompile(what, _shown(before[what]), "another one", source)
-    return Recompile("the state that it reads", "another", "new")
+    return maybe[0] if maybe else Recompile("the state that it reads", "another", "new")
 
 
 def _objects(variant: Variant, known: Names) -> Iterator[tuple[str, Any, str]]:
@@ -107,11 +107,16 @@ def _objects(variant: Variant, known: Names) -> Iterator[tuple[str, Any, str]]:
             yield name, objects[b.object], source
 
 
-def _differences(old: dict[str, tuple[str, str]], new: dict[str, tuple[str, str]]) -> Iterator[Recompile]:
+def _differences(old: dict[str, _Fact], new: dict[str, _Fact]) -> tuple[list[Recompile], list[Recompile]]:
+    """What differs, and what does but for the old version need not: sizes that were symbols there."""
+    surely: list[Recompile] = []
+    maybe: list[Recompile] = []
     for what in dict.fromkeys((*new, *old)):
-        before, now = old.get(what, ("nothing", ""))[0], new.get(what, ("nothing", ""))[0]
-        if before != now:
-            yield Recompile(what, before, now, (new.get(what) or old[what])[1])
+        before, now = old.get(what, _NOTHING), new.get(what, _NOTHING)
+        if before.text != now.text:
+            kind = maybe if before.admits(now) else surely
+            kind.append(Recompile(what, before.text, now.text, (new.get(what) or before).source))
+    return surely, maybe
 
 
 def _nesting(structure: Any) -> str:
@@ -127,42 +132,62 @@ def _nesting(structure: Any) -> str:
     return f"{kind.__name__}({', '.join(parts)})"
 
 
-def _facts(variant: Variant, known: Names) -> dict[str, tuple[str, str]]:
-    """What a version depends on: description -> (value, line)."""
+class _Fact(NamedTuple):
+    """Something that a version depends on, and the line that read it; of a tensor its sizes, and the rest."""
+
+    text: str
+    source: str
+    sizes: tuple[Any, ...] | None = None
+    rest: Any = None
+
+    def admits(self, other: _Fact) -> bool:
+        """Whether a tensor that another version takes would do for this one, for all that is known of sizes here."""
+        mine, theirs = self.sizes, other.sizes
+        if mine is None or theirs is None or self.rest != other.rest or len(mine) != len(theirs):
+            return False
+        return all(type(a) is not int or a == b for a, b in zip(mine, theirs, strict=True))
+
+
+_NOTHING = _Fact("nothing", "")
+
+
+def _facts(variant: Variant, known: Names) -> dict[str, _Fact]:
+    """What a version depends on, by descriptions."""
     trace, objects = variant.report.trace, variant.report.objects
     names = known.leaves(variant.structure, trace, objects)
-    out: dict[str, tuple[str, str]] = {}
+    out: dict[str, _Fact] = {}
     for b in trace.bindings:
         name, source = names.get(b.leaf, (f"value {b.leaf}", ""))
         match b:
             case TensorLeaf(_, node, strides, grad):
                 layout = "contiguous" if strides is None else f"strides {list(map(str, strides))}"
                 needs = "" if grad == 2 else f", requires_grad={bool(grad)}"
-                out[name] = (f"{node.type} ({layout}{needs})", source)
+                rest = node.type.dtype, layout, needs
+                out[name] = _Fact(f"{node.type} ({layout}{needs})", source, tuple(node.type.shape), rest)
             case FloatLeaf():
-                out[name] = ("a float", source)
+                out[name] = _Fact("a float", source)
             case IntLeaf(_, size):
-                out[name] = (str(size) if isinstance(size, int) else "an int", source)
+                out[name] = _Fact(str(size) if isinstance(size, int) else "an int", source)
             case ObjectGuard(_, Op.LACKS, constant):
-                out[f"{name} has {objects[constant]}"] = ("False", source)
+                out[f"{name} has {objects[constant]}"] = _Fact("False", source)
             case ObjectGuard(_, Op.TYPE_IS, constant):
-                out[f"the class of {name}"] = (objects[constant].__name__, source)
+                out[f"the class of {name}"] = _Fact(objects[constant].__name__, source)
             case ObjectGuard(_, _, constant):
-                out[name] = (_shown(objects[constant]), source)
+                out[name] = _Fact(_shown(objects[constant]), source)
             case SameGuard(_, other, expected):
                 second = names.get(other, (f"value {other}", ""))[0]
-                out[f"{name} is {second}"] = (str(expected), source)
+                out[f"{name} is {second}"] = _Fact(str(expected), source)
             case WriteGuard():
-                out[f"{name} is no view made without gradients"] = ("True", source)
+                out[f"{name} is no view made without gradients"] = _Fact("True", source)
     for leaf, kind in variant.asked.kinds.items():
-        out[f"the class of {names[leaf][0]}"] = (kind.__name__, names[leaf][1])
+        out[f"the class of {names[leaf][0]}"] = _Fact(kind.__name__, names[leaf][1])
     for g in trace.guards:
-        out[f"{g.a} {g.relation} {g.b}"] = (str(g.holds), g.source)
+        out[f"{g.a} {g.relation} {g.b}"] = _Fact(str(g.holds), g.source)
     for position, q in enumerate(trace.questions):
         if q.size is None:
-            out[f"the number that question {position} asks for"] = (str(q.bits), q.node.source)
+            out[f"the number that question {position} asks for"] = _Fact(str(q.bits), q.node.source)
     if trace.grad_mode is not None:
-        out["grad mode"] = ("off" if trace.grad_mode & GRAD_OFF else "on", "")
+        out["grad mode"] = _Fact("off" if trace.grad_mode & GRAD_OFF else "on", "")
     return out
 
 

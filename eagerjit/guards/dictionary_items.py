@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.compiler.ir import Node
 from eagerjit.guards.comparing import attributes_of, has_attributes, holds_containers
+from eagerjit.guards.epochs import States, Table
 from eagerjit.guards.value_guards import guard_value
 from eagerjit.recording.traced_texts import at_present, tied
 from eagerjit.runtime.program import Op
@@ -20,8 +22,8 @@ from eagerjit.watching.slots import ABSENT
 if TYPE_CHECKING:
     from eagerjit.effects.journal import Journal
 
-_KINDS = (dict, OrderedDict, defaultdict, Counter)
-_MADE_WHEN_READ = (defaultdict, Counter)
+_KINDS = (dict, OrderedDict, defaultdict, Counter, Table, States)
+_MADE_WHEN_READ = (defaultdict, Counter, States)
 _MOST_LOOKED_AT = 10_000
 _CHANGEABLE = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
@@ -141,7 +143,7 @@ class Keyed:
             return False
         self._known[id(container)] = container
         self.settle(container)
-        if type(container) not in _KINDS or type(key) not in (str, int) or (id(container), None) in journal.written:
+        if type(container) not in _KINDS or not _is_key(key) or (id(container), None) in journal.written:
             self._whole.add(id(container))
         return id(container) not in self._whole
 
@@ -203,6 +205,14 @@ class Keyed:
         leaf = tracer.new_leaf()
         tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(container))
         return leaf
+
+
+def _is_key(key: Any) -> bool:
+    """Whether an item is found by what a key is, which no code of a program decides: tensors are keys by identity."""
+    if not isinstance(key, Tensor):
+        return type(key) in (str, int)
+    kind = type(key)
+    return type(key._data) is not Node and kind.__hash__ is Tensor.__hash__ and kind.__eq__ is Tensor.__eq__
 
 
 def _reaches(value: Any, container: Any, attributes: bool) -> bool:

@@ -322,7 +322,8 @@ class Optimizer(helpers.Updates):
             return int if type(value) is int and key not in read and (id(group), key) in changing else _kept(value)
 
         groups = tuple((id(g), *((k, seen(g, k, v)) for k, v in g.items())) for g in self.param_groups)
-        states = tuple((_place(p), _held(s)) for p, s in self.state.items())
+        table = id(self.state)
+        states = tuple((_place(p), _held(s, changing)) for p, s in self.state.items() if (table, p) not in changing)
         own_hooks = (self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks)
         hooks = *(tuple(map(id, table.values())) for table in own_hooks), common()
         own = vars(self)
@@ -354,9 +355,11 @@ def _place(key: Any) -> Any:
     return key if isinstance(key, str) else id(key)
 
 
-def _held(state: Any) -> Any:
+def _held(state: Any, changing: Set[tuple[int, Any]]) -> Any:
     """What is kept for a parameter, or by a program under a name of its own, comparable."""
-    return tuple((k, id(v)) for k, v in state.items()) if isinstance(state, dict) else _value(state)
+    if not isinstance(state, dict):
+        return _value(state)
+    return tuple((k, id(v)) for k, v in state.items() if (id(state), k) not in changing)
 
 
 def _kept(value: Any) -> Any:

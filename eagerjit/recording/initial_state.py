@@ -48,8 +48,9 @@ class Beginning:
 
     def refuse_filled(self) -> None:
         """End a recording that has read what is filled before calls: what it read may have been empty."""
-        for filled, _, source in self.filled:
-            if any(held is filled for held, _ in self.containers):
+        for filled, items, source in self.filled:
+            read = any(holder is filled and key in items for holder, key, *_ in self.slots)
+            if read or any(held is filled for held, _ in self.containers):
                 raise NotYet("it reads the states of an optimizer, which its first step makes", source)
 
     def empty_again(self) -> None:
