@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections import OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -238,8 +238,8 @@ class Journal(Ages, Reads):
 
     def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """Code is about to call a method that changes a container."""
-        if name == "__setitem__" and type(container) in (dict, OrderedDict, defaultdict) and len(args) == 2:
-            return self.assign(container, *args, "item", source)
+        if self.keyed.assigns(container, name, args, kwargs, source):
+            return
         self._refuse_table(container, source)
         self.windows.touch(container, name)
         self.save_contents(container)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 from collections import Counter, OrderedDict, defaultdict, deque
+from enum import Enum
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _KINDS = (dict, OrderedDict, defaultdict, Counter, Table, States)
 _MADE_WHEN_READ = (defaultdict, Counter, States)
+_KEYS = (str, int, bool, type(None), bytes)
+_HASHES_OF_MEMBERS = (Enum.__hash__, str.__hash__, int.__hash__)
+_COMPARISONS_OF_MEMBERS = (Enum.__eq__, str.__eq__, int.__eq__)
 _MOST_LOOKED_AT = 10_000
 _CHANGEABLE = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
@@ -100,6 +104,29 @@ class Keyed:
             self.journal.assign(container, args[0], args[1] if len(args) > 1 else None, "item", source)
         return True
 
+    def read_all(self, container: Any) -> None:
+        """Code is about to read all items at once: those that calls before have found replaced are inputs."""
+        if self.journal.is_outside(container) and self._is_replaced(container):
+            for key in list(container):
+                self.read(container, key)
+
+    def assigns(self, container: Any, name: str, args: Any, kwargs: dict[str, Any], source: str) -> bool:
+        """Code is about to call a method; whether it assigns items and does nothing else, which is noted."""
+        if type(container) not in _KINDS:
+            return False
+        if name == "__setitem__" and len(args) == 2:
+            self.journal.assign(container, args[0], args[1], "item", source)
+            return True
+        if name not in ("update", "__ior__") or type(container) is Counter or len(args) > 1:
+            return False
+        given = [*args, kwargs]
+        if not all(type(one) is dict and self.journal.is_made(one) and all(map(self._is_key, one)) for one in given):
+            return False
+        for one in given:
+            for key, value in one.items():
+                self.journal.assign(container, key, value, "item", source)
+        return True
+
     # -- items under numbers and texts of the call ---------------------------------------------------------------------
 
     def assign(self, container: Any, key: Any, value: Any, source: str) -> int | str | None:
@@ -143,9 +170,23 @@ class Keyed:
             return False
         self._known[id(container)] = container
         self.settle(container)
-        if type(container) not in _KINDS or not _is_key(key) or (id(container), None) in journal.written:
+        known = type(container) in _KINDS and self._is_key(key)
+        if not known or (id(container), None) in journal.written:
             self._whole.add(id(container))
         return id(container) not in self._whole
+
+    def _is_key(self, key: Any) -> bool:
+        """Whether an item is found by what a key is, which no code of a program decides, and so in later calls."""
+        kind = type(key)
+        if kind in _KEYS or (kind is float and key == key):
+            return True
+        if kind is tuple:
+            return all(map(self._is_key, key))
+        if isinstance(key, Enum):
+            return kind.__hash__ in _HASHES_OF_MEMBERS and kind.__eq__ in _COMPARISONS_OF_MEMBERS
+        if isinstance(key, Tensor):
+            return type(key._data) is not Node and kind.__hash__ is Tensor.__hash__ and kind.__eq__ is Tensor.__eq__
+        return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__ and self.journal.is_outside(key)
 
     def _is_known_within(self, value: Any, use: str) -> bool:
         """Whether nothing depends on what a container holds, or calls look at that themselves."""
@@ -205,14 +246,6 @@ class Keyed:
         leaf = tracer.new_leaf()
         tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(container))
         return leaf
-
-
-def _is_key(key: Any) -> bool:
-    """Whether an item is found by what a key is, which no code of a program decides: tensors are keys by identity."""
-    if not isinstance(key, Tensor):
-        return type(key) in (str, int)
-    kind = type(key)
-    return type(key._data) is not Node and kind.__hash__ is Tensor.__hash__ and kind.__eq__ is Tensor.__eq__
 
 
 def _reaches(value: Any, container: Any, attributes: bool) -> bool:

@@ -41,6 +41,13 @@ class Reads:
             self.read_first.add(slot)
             self._alive.append(holder)
 
+    def note_asked(self, container: Any, name: str, key: Any) -> None:
+        """Code is about to call a method that tells what a container holds, maybe under a key."""
+        asks_keys = isinstance(container, dict) and name in ("keys", "__iter__", "__len__")
+        if isinstance(container, dict) and name in ("values", "items", "copy"):
+            self.keyed.read_all(container)
+        self.note_read(container, KEYS if asks_keys else key if type(key) in (str, int, bool) else None)
+
     def was_read(self, holder: Any, key: Any) -> bool:
         """Whether an earlier instruction has read a slot, or all that its holder holds."""
         places = id(holder), self.tables.get(id(holder), 0)
@@ -50,3 +57,7 @@ class Reads:
     def is_read_whole(self, holder: Any) -> bool:
         """Whether all that an object holds was read."""
         return any((place, None) in self._read_at for place in (id(holder), self.tables.get(id(holder))))
+
+    def are_keys_read(self, holder: Any) -> bool:
+        """Whether the keys of a dictionary were read, or all it holds."""
+        return (id(holder), KEYS) in self._read_at or self.is_read_whole(holder)

@@ -346,7 +346,7 @@ def _handed_over(journal: Journal, changed: frozenset[int]) -> Iterator[Callable
     """Guards for objects that libraries got, which may read anything of them."""
     for value in journal.handed_over.values():
         if journal.is_outside(value):
-            slots = journal.changing() if isinstance(value, dict) and journal.is_read_whole(value) else ()
+            slots = journal.changing() if isinstance(value, dict) and journal.are_keys_read(value) else ()
             yield unchanged(value, changed, {key for holder, key in slots if holder == id(value)})
 
 

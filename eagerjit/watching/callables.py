@@ -317,7 +317,7 @@ class Calls(PutOff, LibraryCalls):
         if name in _READING and isinstance(owner, CONTAINERS):
             key = args[0] if args and name in ("get", "__getitem__", "__contains__") else None
             self.compare(key, owner)
-            journal.note_read(owner, key if type(key) in (str, int, bool) else None)
+            journal.note_asked(owner, name, key)
         if name in ("__getattribute__", "__getattr__") and args and isinstance(args[0], str):
             note_attribute(journal, owner, args[0])
         if name in ("__setattr__", "__delattr__") and args:
