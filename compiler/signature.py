@@ -27,10 +27,11 @@ class TensorLeaf:
 
 @record
 class FloatLeaf:
-    """A Python float that is an input of the graph."""
+    """A Python float that is an input of the graph: any, or one whose 64 bits, as an int, lie between two words."""
 
     leaf: int
     node: Node
+    words: tuple[int, int] | None = None
 
 
 @record

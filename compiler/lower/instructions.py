@@ -149,9 +149,13 @@ class Instructions:
                     self._read_captured(b, known_whole[leaf])
                 case TensorLeaf():
                     self._read_tensor(b)
-                case FloatLeaf(leaf, node):
-                    self.number_slots[node] = self.slot()
-                    self.put(Op.READ_FLOAT, leaf, self.number_slots[node])
+                case FloatLeaf(leaf, node, words):
+                    slot = self.number_slots[node] = self.slot()
+                    self.put(Op.READ_FLOAT, leaf, slot)
+                    if words is not None:
+                        self.put(Op.CHECK_GE, slot, words[0])
+                        within = self.computed(Op.LE, slot, self.size(words[1]))
+                        self.put(Op.CHECK_TRUE, within, 1, needs=(within,))
                 case IntLeaf(leaf, size):
                     slot = self.slot()
                     self.put(Op.READ_INT, leaf, slot)

@@ -8,7 +8,7 @@ fused kernel. Either way the autograd graph gets one node per public operation: 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from eagerjit.compiled.compilation import finish
 from eagerjit.compiled.evaluated import EVALUATED, computed, evaluate, has_complex, with_tensors, without_memory
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.recording.memory_order import in_row_major_order
+from eagerjit.recording.numbers import plain
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -69,6 +70,7 @@ class Op:
                     the gradient is derived by differentiating the body
     kinds           what parameters take, of those where that is one of a few kinds
     numbers         parameters whose Python numbers are run-time inputs rather than constants
+    steady          those of them that are constants of the first program of a kind, since most calls give the same ones
     shapes          parameters that are tuples of sizes, which are run-time inputs too
     symbolic        whether its programs serve all sizes, or those of the call they were compiled for
     derives         whether a gradient without rules runs the body again, so that it reads no results
@@ -94,6 +96,7 @@ class Op:
     on_host = ""
     facts: OpFacts | None = None
     kinds: tuple[Kind, ...] = ()
+    steady: frozenset[int] = frozenset()
 
     def __init__(
         self,
@@ -246,7 +249,7 @@ class Op:
             if len(programs) > known:
                 return None
             with values_refused(self.name, arguments):
-                executable = self.compile(arguments)
+                executable = self.compile(arguments, () if programs else self.steady)
             programs.append(executable)
         if self.fitting is None or not self.fitting(arguments):  # native calls check no numbers
             for entry in self.entries:
@@ -255,8 +258,7 @@ class Op:
 
     def signature(self, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """(what the Program depends on, the leaves it is run with)."""
-        key: list[Any] = []
-        leaves: list[Any] = []
+        key, leaves = list[Any](), list[Any]()
         for index, argument in enumerate(arguments):
             kind = type(argument)
             if isinstance(argument, Tensor):
@@ -290,8 +292,8 @@ class Op:
                 parts.append(constant(x))
         return tuple(parts)
 
-    def compile(self, arguments: tuple[Any, ...]) -> Any:
-        """Trace the body on arguments of these types and compile it."""
+    def compile(self, arguments: tuple[Any, ...], constant: Collection[int] = ()) -> Any:
+        """Trace the body on arguments of these types, or with these very numbers at some places, and compile it."""
         tracer = Tracer(self.name)
         tracer.values_only = True
         tracer.source = self.name  # stands for the line: the Program serves calls from any
@@ -303,7 +305,7 @@ class Op:
                     inputs.append(self._placeholder(tracer, i, a))
                     ends.append(tracer.n_leaves)
                 arguments_ = tracer.n_leaves
-                result = self.computed(tuple(inputs))
+                result = self.computed(tuple([plain(x) if i in constant else x for i, x in enumerate(inputs)]))
                 return finish(tracer, arguments_, [*result] if type(result) is tuple else [result], self.aliases)[0]
             except ValueAsked as asked:
                 asked.locate(ends)
@@ -322,10 +324,8 @@ class Op:
             stand_in = new_tensor(argument._data)
             tracer.tensor_leaf(stand_in, tracer.new_leaf(), symbolic=self.symbolic)
             return stand_in
-        if type(argument) is float and index in self.numbers:
-            return tracer.float_leaf(argument, tracer.new_leaf())
-        if type(argument) is int and index in self.numbers:
-            return tracer.int_leaf(argument, tracer.new_leaf())
+        if type(argument) in (float, int) and index in self.numbers:
+            return tracer.number_leaf(argument, tracer.new_leaf())
         if index in self.shapes:
             return tuple(d if d < 2 else tracer.int_leaf(d, tracer.new_leaf()) for d in argument)
         if type(argument) in (tuple, list):

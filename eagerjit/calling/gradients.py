@@ -40,6 +40,7 @@ class OpGradient(Op):
         self.parameters = tuple(f"p{i}" for i in range(first + len(needs)))
         self.defaults = (inspect.Parameter.empty,) * len(self.parameters)
         self.numbers = frozenset(i + first for i in op.numbers)
+        self.steady = frozenset(i + first for i in op.steady)
         self.shapes = frozenset(i + first for i in op.shapes)
         self.programs, self.gradients = {}, {}
         self.call = OpCall(

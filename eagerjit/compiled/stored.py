@@ -57,8 +57,8 @@ def _binding_text(b: object) -> str:
     match b:
         case TensorLeaf(leaf, _, strides, grad):
             return f"tensor {leaf} {strides} {grad}"
-        case FloatLeaf(leaf, _):
-            return f"float {leaf}"
+        case FloatLeaf(leaf, _, words):
+            return f"float {leaf} {words}"
         case IntLeaf(leaf, size):
             return f"int {leaf} {size}"
         case ObjectGuard(leaf, op, constant):

@@ -9,6 +9,7 @@ from eagerjit.effects.cautions import caution
 from eagerjit.nn.module import Module
 from eagerjit.ops.draws import happens
 from eagerjit.ops.dropout import dropout as dropped
+from eagerjit.recording.numbers import python_number
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
@@ -102,7 +103,7 @@ def _self_normalising(input: Tensor, p: float, training: bool, by_channel: bool)
     if not input.dtype.is_differentiable:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {TYPE_NAMES[input.dtype]}")
     kept = happens(shape, 1.0 - p, None, input.device).to(input.dtype)
-    scale = 1.0 / math.sqrt((_SATURATION**2 * p + 1.0) * (1.0 - p))
+    scale = 1.0 / python_number(math.sqrt, (_SATURATION**2 * p + 1.0) * (1.0 - p))
     return input * (kept * scale) + ((kept - 1.0) * (_SATURATION * scale) + _SATURATION * scale * p)
 
 

@@ -162,7 +162,7 @@ def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input.where(input > 0.0, alpha * (input / alpha).expm1())
 
 
-celu = _activation("celu", _celu, lambda x, alpha: (x.where(x < 0, 0.0) / alpha).exp())
+celu = _activation("celu", _celu, lambda x, alpha: (x.where(x < 0, 0.0) / alpha).exp(), ("alpha",))
 
 
 def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -175,7 +175,10 @@ softplus = _activation(
     "softplus",
     _softplus,
     lambda x, beta, threshold: x.new_ones(()).where(x * beta > threshold, (x * beta).sigmoid()),
+    ("beta", "threshold"),
 )
+for _op in (celu, softplus):
+    _op.steady = _op.numbers
 
 
 def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:

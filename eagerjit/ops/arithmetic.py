@@ -9,6 +9,7 @@ from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public
 from eagerjit.compiler.ops import elementwise
 from eagerjit.ops.pointwise import as_dtype, is_operand, wide
+from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.fitting import clamp_fits, filled_fits, promoting_limits
 from eagerjit.tensors.promotion import result_type
@@ -228,14 +229,14 @@ def nan_to_num(
     """NaN and infinities replaced; by default with 0 and the largest finite numbers."""
     if not input.dtype.is_floating_point:
         return input.clone()
-    return _nan_to_num.call(input, 0.0 if nan is None else float(nan), *_limits(input, posinf, neginf))
+    return _nan_to_num.call(input, 0.0 if nan is None else to_float(nan), *_limits(input, posinf, neginf))
 
 
 def _limits(input: Tensor, posinf: float | None, neginf: float | None) -> tuple[float, float]:
     import ml_dtypes
 
     largest = float(ml_dtypes.finfo(input.dtype.numpy).max)
-    return (largest if posinf is None else float(posinf)), (-largest if neginf is None else float(neginf))
+    return (largest if posinf is None else to_float(posinf)), (-largest if neginf is None else to_float(neginf))
 
 
 def _nan_to_num_body(input: Tensor, nan: Any, posinf: Any, neginf: Any) -> Tensor:

@@ -15,7 +15,7 @@ from eagerjit.ops.linear import matmul
 from eagerjit.ops.normalization import softmax_gradient, softmax_op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import reduce
-from eagerjit.recording.numbers import expression
+from eagerjit.recording.numbers import expression, to_float
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
@@ -170,9 +170,9 @@ def scaled_dot_product_attention(
         groups = query.shape[-3] // key.shape[-3]
         if query.shape[-3] != groups * key.shape[-3]:
             raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
-    factor = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else float(scale)
+    factor = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else to_float(scale)
     if dropout_p <= 0.0 and flash.suits(query, key, value, attn_mask):
-        return flash.attend(query, key, value, attn_mask, bool(is_causal), factor, groups)
+        return flash.attend(query, key, value, attn_mask, bool(is_causal), float(factor), groups)
     key, value = (repeat_interleave(x, groups, -3) if groups != 1 else x for x in (key, value))
     if dropout_p <= 0.0 and is_causal and 2 * STRETCH <= query.shape[-2] <= key.shape[-2]:
         return _causal(query, key, value, factor)

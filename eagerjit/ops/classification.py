@@ -153,7 +153,7 @@ def _cross_entropy_rule(
     return (softmax(x, d) * total - (hit * kept + each)).where(valid, 0.0)
 
 
-cross_entropy_op = Op("cross_entropy", _cross_entropy, (_cross_entropy_rule,) + (None,) * 5)
+cross_entropy_op = Op("cross_entropy", _cross_entropy, (_cross_entropy_rule,) + (None,) * 5, ("label_smoothing",))
 
 
 def _soft_cross_entropy(
@@ -175,7 +175,9 @@ def _soft_cross_entropy(
     return as_dtype(total / count if reduction == "mean" else total, dtype)
 
 
-soft_cross_entropy_op = Op("soft_cross_entropy", _soft_cross_entropy)
+soft_cross_entropy_op = Op("soft_cross_entropy", _soft_cross_entropy, numbers=("label_smoothing",))
+for _op in (cross_entropy_op, soft_cross_entropy_op):
+    _op.steady = _op.numbers
 
 
 @planned

@@ -15,6 +15,7 @@ from eagerjit.ops.conditions import required
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.random import Generator
+from eagerjit.recording.numbers import python_number
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.fitting import fits_exactly
 from eagerjit.tensors.promotion import TYPE_NAMES
@@ -156,7 +157,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     drawn = 1.0 - random.rand(tuple(self.shape), generator=generator, dtype=dtypes.float64, device=self.device)
-    return self.copy_((drawn.log() / math.log1p(-p)).ceil().clamp(min=1.0))
+    return self.copy_((drawn.log() / python_number(math.log1p, -p)).ceil().clamp(min=1.0))
 
 
 def random_(self: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None) -> Tensor:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.formal import RELU_LIKE
-from eagerjit.calling.dispatch import Op
+from eagerjit.calling.dispatch import Op, emit
 from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public
+from eagerjit.compiler.ops import elementwise
 from eagerjit.ops.pointwise import as_dtype, promoted, tensor_beside, wide
 from eagerjit.ops.wording import OF_FLOATS, OF_REAL_NUMBERS, also
 from eagerjit.runtime import dtypes
@@ -44,7 +45,8 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = also(function.__doc__, OF_FLOATS if name in _FLOATS_ONLY else OF_REAL_NUMBERS)
     body.__annotations__ = function.__annotations__
-    ELEMENTARY[name] = ElementwiseOp(name, body, numbers=taken.required)
+    ELEMENTARY[name] = op = ElementwiseOp(name, body, numbers=taken.names)
+    op.steady = frozenset(range(count, len(taken.names)))
     return function
 
 
@@ -109,8 +111,10 @@ def _logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(input / (1 - input)), input kept eps away from 0 and 1."""
     if input.dtype.is_complex:
         raise NotImplementedError(f'"logit_cpu" not implemented for {input.dtype}')
-    x = input if eps is None else input.clamp(eps, 1.0 - eps)
-    return (x / (1.0 - x)).log()
+    if eps is not None:
+        input = emit(elementwise.maximum, input, as_dtype(eps, input.dtype))
+        input = emit(elementwise.minimum, input, as_dtype(1.0 - eps, input.dtype))
+    return (input / (1.0 - input)).log()
 
 
 def _logit_rule(g: Any, out: Any, input: Any, eps: Any) -> Any:
@@ -230,7 +234,8 @@ def _threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     return input.where(above, value if input.dtype.is_differentiable else int(value))
 
 
-ELEMENTARY["threshold"] = ElementwiseOp("threshold", _threshold)
+ELEMENTARY["threshold"] = ElementwiseOp("threshold", _threshold, numbers=("threshold", "value"))
+ELEMENTARY["threshold"].steady = ELEMENTARY["threshold"].numbers
 for _name in ("hardshrink", "softshrink", "prelu", "threshold"):
     ELEMENTARY[_name].formal = RELU_LIKE
 for _name in ("frac", "deg2rad", "rad2deg"):

@@ -393,8 +393,8 @@ def _triangle(name: str, lower: bool) -> Op:
         f"The {'lower' if lower else 'upper'} triangle of matrices (..., n, m), the rest 0.\n\n"
         "The diagonal it ends at counts from the main one up. Raises RuntimeError for fewer than two dimensions."
     )
-    return Op(name, body, (rule, None))
+    return Op(name, body, (rule, None), ("diagonal",))
 
 
-tril = _triangle("tril", True)
-triu = _triangle("triu", False)
+tril, triu = _triangle("tril", True), _triangle("triu", False)
+tril.steady = triu.steady = tril.numbers

@@ -53,7 +53,7 @@ class InplaceOp(Op):
 
         super().__init__(f"{functional.name}_", write, differentiable=False)
         self.parameters, self.defaults = ("self", *functional.parameters[1:]), functional.defaults
-        self.numbers, self.kinds = functional.numbers - {0}, functional.kinds
+        self.numbers, self.steady, self.kinds = functional.numbers - {0}, functional.steady, functional.kinds
         self.entries = []
         self.call = self._written(self.slow, AS_FOUND)
         self.call.__doc__ = body.__doc__

@@ -15,6 +15,7 @@ from eagerjit.ops.conditions import required
 from eagerjit.ops.index import cat
 from eagerjit.ops.loss import check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange, as_tensor, tensor
@@ -35,7 +36,7 @@ def _poisson(input: Any, target: Any, log_input: bool, full: bool, eps: float, r
     return as_dtype(reduced(loss, reduction), dtype if dtype.is_floating_point else loss.dtype)
 
 
-_poisson_op = SteppedOp("poisson_nll_loss", _poisson)
+_poisson_op = SteppedOp("poisson_nll_loss", _poisson, numbers=("eps",))
 
 
 def poisson_nll_loss(
@@ -44,7 +45,7 @@ def poisson_nll_loss(
 ) -> Tensor:  # fmt: skip
     """Negative log likelihood of counts, given rates or (with `log_input`) their logarithms."""
     reduction = check_reduction(reduction, size_average, reduce)
-    return _poisson_op.call(input, target, bool(log_input), bool(full), float(eps), reduction)
+    return _poisson_op.call(input, target, bool(log_input), bool(full), to_float(eps), reduction)
 
 
 def _gaussian(input: Any, target: Any, var: Tensor, full: bool, eps: float, reduction: str) -> Tensor:
@@ -60,7 +61,9 @@ def _gaussian(input: Any, target: Any, var: Tensor, full: bool, eps: float, redu
     return as_dtype(reduced(loss, reduction), joint_dtype(input, target, var))
 
 
-_gaussian_op = SteppedOp("gaussian_nll_loss", _gaussian)
+_gaussian_op = SteppedOp("gaussian_nll_loss", _gaussian, numbers=("eps",))
+for _op in (_poisson_op, _gaussian_op):
+    _op.steady = _op.numbers
 
 
 def gaussian_nll_loss(
@@ -78,7 +81,7 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
-    return _gaussian_op.call(input, target, var, bool(full), float(eps), reduction)
+    return _gaussian_op.call(input, target, var, bool(full), to_float(eps), reduction)
 
 
 # -- connectionist temporal classification ----------------------------------------------------------------------------

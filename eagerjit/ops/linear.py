@@ -219,11 +219,11 @@ def factors_last(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return *tensors, *factors
 
 
-addmm = Op("addmm", _addmm)
-baddbmm = Op("baddbmm", _baddbmm)
-addbmm = Op("addbmm", _addbmm)
+addmm = Op("addmm", _addmm, numbers=("beta", "alpha"))
+baddbmm = Op("baddbmm", _baddbmm, numbers=("beta", "alpha"))
+addbmm = Op("addbmm", _addbmm, numbers=("beta", "alpha"))
 for _op in (addmm, baddbmm, addbmm):
-    _op.ordered, _op.saved_by = factors_last, ((), (2,), (1,))
+    _op.steady, _op.ordered, _op.saved_by = _op.numbers, factors_last, ((), (2,), (1,))
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -12,6 +12,7 @@ from eagerjit.ops.conditions import required
 from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.planned import Plan
@@ -101,7 +102,9 @@ def _difference_loss(
             return as_dtype(loss.sum() / w.sum(), dtype)
         return as_dtype(reduced(loss, reduction), dtype)
 
-    return SteppedOp(name, body)
+    op = SteppedOp(name, body, numbers=("parameter",))
+    op.steady = op.numbers
+    return op
 
 
 def _number(flag: Tensor, beside: Tensor) -> Tensor:
@@ -197,7 +200,7 @@ def smooth_l1_loss(
     """
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    return _measured(_smooth_l1 if beta else _l1, input, target, size_average, reduce, reduction, float(beta))
+    return _measured(_smooth_l1 if beta else _l1, input, target, size_average, reduce, reduction, to_float(beta))
 
 
 @planned
@@ -210,7 +213,7 @@ def huber_loss(
     """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    return _measured(_huber_loss, input, target, None, None, reduction, float(delta), _same_shape(weight, input))
+    return _measured(_huber_loss, input, target, None, None, reduction, to_float(delta), _same_shape(weight, input))
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------

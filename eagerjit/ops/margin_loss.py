@@ -12,6 +12,7 @@ from eagerjit.ops.activation import logsigmoid, only_floats, widened
 from eagerjit.ops.loss import check_alike, check_constant, check_reduction, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import norm
+from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import Parameters, parameters
 from eagerjit.tensors import creation
@@ -32,7 +33,9 @@ def _loss(name: str, function: Callable[..., Tensor], tensors: int, promotes: bo
     taken = parameters(function)
     body.takes = Parameters(("reduction", *taken.names), (Parameter.empty, *taken.defaults))  # type: ignore[attr-defined]
     body.__doc__ = function.__doc__
-    return Op(name, body)
+    op = Op(name, body, numbers=[name for name in taken.names if name == "margin"])
+    op.steady = op.numbers
+    return op
 
 
 _hinge = _loss(
@@ -50,7 +53,7 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Distances where target is 1, and what is missing from them to the margin where it is -1."""
-    return _hinge.call(check_reduction(reduction, size_average, reduce), input, only_compared(target), float(margin))
+    return _hinge.call(check_reduction(reduction, size_average, reduce), input, only_compared(target), to_float(margin))
 
 
 def only_compared(target: Tensor) -> Tensor:
@@ -75,7 +78,7 @@ def margin_ranking_loss(
             f"margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {list(input1.shape)}, input2: {list(input2.shape)}, target: {list(target.shape)} "
         )
-    return _ranking.call(check_reduction(reduction, size_average, reduce), input1, input2, target, float(margin))
+    return _ranking.call(check_reduction(reduction, size_average, reduce), input1, input2, target, to_float(margin))
 
 
 _soft = _loss("soft_margin_loss", lambda input, target: (-target * input).exp().log1p(), 2, promotes=False)
@@ -110,7 +113,7 @@ def cosine_embedding_loss(
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
     reduction = check_reduction(reduction, size_average, reduce)
-    return _cosine.call(reduction, input1, input2, only_compared(target), float(margin))
+    return _cosine.call(reduction, input1, input2, only_compared(target), to_float(margin))
 
 
 _triplet = _loss(
@@ -138,7 +141,7 @@ def triplet_margin_loss(
     def distance(a: Tensor, b: Tensor) -> Tensor:
         return norm(a - b + eps, p, -1)
 
-    return _of_distances(distance, anchor, positive, negative, float(margin), swap, reduction)
+    return _of_distances(distance, anchor, positive, negative, to_float(margin), swap, reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -160,7 +163,7 @@ def triplet_margin_with_distance_loss(
         return norm(a - b + 1e-6, 2, -1)
 
     distance = euclidean if distance_function is None else distance_function
-    return _of_distances(distance, anchor, positive, negative, float(margin), swap, reduction)
+    return _of_distances(distance, anchor, positive, negative, to_float(margin), swap, reduction)
 
 
 def _of_distances(
@@ -210,7 +213,7 @@ def multi_margin_loss(
     input, weight = converted("multi_margin_loss", input, weight)
     only_floats("multi_margin_loss", input)
     check_alike(input, weight)
-    return _multi.call(reduction, input, target, weight, int(p), float(margin))
+    return _multi.call(reduction, input, target, weight, int(p), to_float(margin))
 
 
 def _multilabel_margin(input: Tensor, target: Tensor) -> Tensor:

@@ -60,8 +60,12 @@ _sort_op = KeepingOp(
 )
 _argsort_op = KeepingOp("argsort", _argsort, None, differentiable=False)
 _topk_op = Op(
-    "topk", _topk, (lambda g, out, input, k, dim, largest: _unsorted(g[0], input.shape, dim, out[1]), None, None, None)
+    "topk",
+    _topk,
+    (lambda g, out, input, k, dim, largest: _unsorted(g[0], input.shape, dim, out[1]), None, None, None),
+    ("k",),
 )
+_topk_op.steady = _topk_op.numbers
 _sort_op.results_read = _topk_op.results_read = (1,)
 _SORTED, _FIRST = RETURNED["sort"], RETURNED["topk"]
 

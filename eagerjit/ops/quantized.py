@@ -13,6 +13,7 @@ from eagerjit.calling.public import public
 from eagerjit.ops import views
 from eagerjit.ops.conditions import required
 from eagerjit.ops.pointwise import as_dtype, wide
+from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import full
 from eagerjit.tensors.promotion import TYPE_NAMES
@@ -63,7 +64,7 @@ def fake_quantize_per_tensor_affine(
     `scale` and `zero_point` are numbers or tensors of one element. Gradients pass where no number is cut off. Raises
     RuntimeError for a zero point that is no step.
     """
-    scale = scale if isinstance(scale, Tensor) else full((), float(scale), dtype=dtypes.float32, device=input.device)
+    scale = scale if isinstance(scale, Tensor) else full((), to_float(scale), dtype=dtypes.float32, device=input.device)
     if isinstance(zero_point, float):
         raise TypeError("fake_quantize_per_tensor_affine(): argument 'zero_point' must be int or Tensor, not float")
     if not isinstance(zero_point, Tensor):

@@ -68,8 +68,9 @@ def _rank_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
     return g[0].new_zeros(input.shape).scatter_add(dim, out[1], g[0])
 
 
-_kth_op = Op("kthvalue", _kth, (lambda g, out, input, k, dim: _rank_rule(g, out, input, dim), None, None))
+_kth_op = Op("kthvalue", _kth, (lambda g, out, input, k, dim: _rank_rule(g, out, input, dim), None, None), ("k",))
 _median_op = Op("median", _median, (lambda g, out, input, dim, skip: _rank_rule(g, out, input, dim), None, None))
+_kth_op.steady = _kth_op.numbers
 _kth_op.results_read = _median_op.results_read = (1,)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.compiler import sizes
+from eagerjit.recording.float_ranges import compared
 from eagerjit.recording.integer_bits import IntegerBits
 from eagerjit.recording.integer_range import checked_division, equal, in_range, less, subtract
 from eagerjit.recording.numpy_protocol import NumberForNumPy
@@ -327,9 +328,8 @@ def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         tracer = state.tracer
         exact = isinstance(other, (float, TracedFloat)) or -_EXACT < other < _EXACT
         if tracer is None or tracer.arguments is None or not exact:
-            return function(self._value(), plain(other))
-        other = to_float(other)
-        values = self.value, other.value if isinstance(other, TracedFloat) else other
+            return function(compared(self, other), plain(other))
+        values = self.value, other.value if type(other := to_float(other)) is TracedFloat else other
         return tracer.compare(name, self, other, None if None in values else function(*values))
 
     return compare

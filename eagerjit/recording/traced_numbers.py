@@ -12,7 +12,7 @@ from eagerjit.compiler.ir import Node, ancestors
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.ops.host import NUMBER, host
-from eagerjit.compiler.signature import Binding, IntLeaf
+from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf
 from eagerjit.recording.integer_range import is_wide
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.questions import Questions
@@ -71,6 +71,10 @@ class Numbers(Questions):
     def float_given(self, node: Node) -> float:
         """The value of a float that is an input, in the call being recorded."""
         return self._floats[node][1]
+
+    def float_input(self, node: Node) -> FloatLeaf | None:
+        """The input of the trace that a node is, where it is a Python float."""
+        return next((b for b in self.bindings if isinstance(b, FloatLeaf) and b.node is node), None)
 
     def absolute(self, value: TracedFloat) -> Node:
         """Record the absolute value of a float."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import eagerjit as ej
+import eagerjit.nn.functional as F
 from eagerjit.ops.pointwise import POINTWISE
 
 KEPT = SimpleNamespace(temperature=1.0)
@@ -75,6 +76,31 @@ def annealed(x: Any, i: int) -> Any:
     return (x + 1) ** (0.55 + i / 100), (x + 1) ** -(0.51 + i / 100)
 
 
+def options_of_losses(x: Any, i: int) -> Any:
+    rate, target = 0.95**i, x.flip(0) - 1
+    near = F.huber_loss(x, target, delta=rate), F.smooth_l1_loss(x, target, beta=rate)
+    far = F.margin_ranking_loss(x, target, -x.sign(), margin=rate), F.hinge_embedding_loss(x, x.sign(), margin=rate)
+    likely = F.gaussian_nll_loss(x, target, x, eps=rate), F.poisson_nll_loss(x, target, log_input=False, eps=rate)
+    return near, far, likely, F.triplet_margin_loss(x, target, x + 1, margin=rate)
+
+
+def options_of_layers(x: Any, i: int) -> Any:
+    rate, square = 0.95**i, x.expand(3, 3)
+    attended = F.scaled_dot_product_attention(square, square, square, scale=rate)
+    return attended, (x / 0).nan_to_num(rate, 2 * rate, -rate), ej.fake_quantize_per_tensor_affine(x, rate, 0, 0, 9)
+
+
+def clipped(x: Any, i: int) -> Any:
+    parameter = x.clone().requires_grad_()
+    parameter.square().sum().backward()
+    return ej.nn.utils.clip_grad_norm_(parameter, 0.95**i), parameter.grad
+
+
+def drawn(x: Any, i: int) -> Any:
+    ej.manual_seed(i)
+    return F.alpha_dropout(x, 0.9 * 0.95**i, training=True), x.clone().geometric_(0.9 * 0.95**i)
+
+
 def before_operators(x: Any, i: int) -> Any:
     base = 1.5 + i / 8
     return base**x, (i + 1) ** x, base % (x + 1), base // (x + 1), (i + 1) % (x + 1), (i + 1) // (x + 1)
@@ -84,7 +110,7 @@ def before_operators(x: Any, i: int) -> Any:
     ("function", "most"),
     [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2), (rows_and_columns, 2),
      (rounded, 2), (of_bits, 2), (to_powers_of_two, 6), (kept_in_slots, 2),
-     (before_operators, 2), (annealed, 2)],
+     (before_operators, 2), (annealed, 2), (options_of_losses, 2), (options_of_layers, 2), (clipped, 2), (drawn, 2)],
 )  # fmt: skip
 def test_versions(function: Any, most: int) -> None:
     jitted = ej.jit(function)

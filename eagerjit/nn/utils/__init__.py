@@ -11,6 +11,7 @@ from eagerjit.autograd.modes import no_grad
 from eagerjit.nn.module import Module
 from eagerjit.ops.index import cat, stack
 from eagerjit.ops.reduce import norm
+from eagerjit.recording.numbers import to_float
 from eagerjit.tensors.creation import zeros
 from eagerjit.tensors.tensor import Tensor
 
@@ -42,7 +43,7 @@ def get_total_norm(
 @no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: Any = None) -> None:
     """Scale all gradients, whose norm is total_norm, so that it is at most max_norm."""
-    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    factor = (to_float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for grad in _with_grad(parameters):
         grad.mul_(factor if grad.dtype is factor.dtype else factor.to(grad.dtype))
 
