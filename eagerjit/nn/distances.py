@@ -7,6 +7,7 @@ from typing import Any
 from eagerjit.calling.dispatch import Op
 from eagerjit.calling.elementwise import SteppedOp
 from eagerjit.nn.module import Module
+from eagerjit.ops.exponents import decided
 from eagerjit.ops.reduce import norm
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.tensors.outputs import write_out
@@ -19,12 +20,13 @@ def _normalize(input: Tensor, p: Any, dim: Any, eps: Any) -> Tensor:
     return input / norm(input, p, dim, keepdim=True).clamp(min=eps)
 
 
-_normalize_op = SteppedOp("normalize", _normalize, numbers=("eps",))
+_normalize_op = SteppedOp("normalize", _normalize, numbers=("p", "eps"))
+_normalize_op.steady = frozenset((1,))
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """input divided by its norm of order p along a dimension, the norm at least eps. The result has input's shape."""
-    order = int(p) if type(p) is float and p.is_integer() else p
+    order = int(p) if type(p := decided(p)) is float and p.is_integer() else p
     result = _normalize_op.call(input, order, dim, eps)
     return result if out is None else write_out("normalize", result, out)
 

@@ -1,14 +1,31 @@
-"""Exponents of a recorded call: which of them decide how a power is computed."""
+"""Exponents: which of them decide how a power is computed, and which of them programs take as inputs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+from eagerjit.calling.elementwise import ElementwiseOp
+from eagerjit.compiler.ops import elementwise
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.state import state
 
 _NEAR = 1e-6
+_FEW = 8
+_seen: set[float] = set()
+
+
+def is_one_of_many(exponent: Any) -> bool:
+    """Whether a plain call's exponent is one that programs take as an input, since there were many others.
+
+    What needs no power function never is, and the first few floats have programs of their own, which are faster.
+    """
+    if type(exponent) is not float or not math.isfinite(exponent) or (2.0 * exponent).is_integer():
+        return False
+    if len(_seen) < _FEW:
+        _seen.add(exponent)
+    return exponent not in _seen
 
 
 def decided(exponent: Any) -> Any:
@@ -22,8 +39,26 @@ def decided(exponent: Any) -> Any:
         return exponent
     tracer = state.tracer
     value = exponent.value if type(exponent) is TracedFloat else None
-    if tracer is None or value is None or not tracer.varies(exponent) or not math.isfinite(value):
+    if tracer is None or value is None or not math.isfinite(value):
+        return exponent._value()
+    if not tracer.values_only and not tracer.varies(exponent):
         return exponent._value()
     half = math.floor(2.0 * value) / 2.0
-    least, most = half + _NEAR, half + (0.5 - _NEAR)
+    near = _NEAR if exponent.node.op is elementwise.argument else _NEAR / 2  # rounding is far less than the half
+    least, most = half + near, half + (0.5 - near)
     return exponent if exponent > least and exponent < most else exponent._value()  # type: ignore[operator]
+
+
+class PowerOp(ElementwiseOp):
+    """Powers, of which those to one of many floats are another op of the same name."""
+
+    def __init__(self, name: str, body: Callable[..., Any], rules: tuple[Callable[..., Any] | None, ...]):
+        super().__init__(name, body, rules, ("input",))
+        self.of_many = ElementwiseOp(f"{name}_of_many", body, rules, ("exponent",))
+        self.of_many.name = name
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Compute or record, then note the call on the tape."""
+        if state.tracer is None and is_one_of_many(arguments[1]):
+            return self.of_many.call(*arguments)
+        return super().run(arguments)

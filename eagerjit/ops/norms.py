@@ -30,7 +30,7 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     x = x if dtype is None else x.to(dtype)
     x = x.abs() if x.dtype.is_complex else x
     dims = tuple(dim) if isinstance(dim, (list, tuple)) and dim else _one(dim)
-    if (ord < 0 or ord == math.inf) and x.numel() == 0:
+    if x.numel() == 0 and (ord < 0 or ord == math.inf):
         empty = [d for d in reduce.axes_of(dims, x.ndim) if x.shape[d] == 0]
         if dims is None or empty:
             where = "an empty tensor" if dims is None else f"the empty dimension {empty[0]}"

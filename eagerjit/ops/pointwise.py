@@ -9,7 +9,7 @@ from eagerjit.calling.dispatch import Op, emit
 from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.ops.exponents import decided
+from eagerjit.ops.exponents import PowerOp, decided
 from eagerjit.ops.wording import described
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
@@ -238,13 +238,11 @@ def _power(input: Any, exponent: Any) -> Tensor:
         x = as_dtype(input, dtype)
         if value == 1.0:
             return emit(elementwise.cast, x, dtype=dtype)
-        if value == 2.0:
-            return x * x
         if value in (3.0, -2.0) and dtype is dtypes.float16:
             squared = (single := as_dtype(x, dtypes.float32)) * single
             return as_dtype(squared * single if value == 3.0 else emit(elementwise.reciprocal, squared), dtype)
-        if value == 3.0:
-            return x * x * x
+        if value in (2.0, 3.0):
+            return x * x if value == 2.0 else x * x * x
         if dtype.is_differentiable:
             if value == 0.5:
                 return emit(elementwise.sqrt, x)
@@ -263,7 +261,7 @@ def tensor_beside(value: Any, other: Any) -> Any:
 
 
 def _power_input(g: Any, out: Any, input: Any, exponent: Any) -> Any:
-    if not isinstance(exponent, Tensor):
+    if not isinstance(exponent := decided(exponent), Tensor):
         return g * (exponent * input ** (exponent - 1)) if exponent != 0 else g.new_zeros(input.shape)
     lower = (exponent - 1.0).where(exponent != 0.0, 0.0)
     return (g * (exponent * input**lower)).where(exponent != 0.0, 0.0)
@@ -275,7 +273,7 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     return g * (out * base.where(zero.logical_not(), 1.0).to(out.dtype).log()).where(zero.logical_not(), 0.0)
 
 
-power = ElementwiseOp("pow", _power, (_power_input, _power_exponent), numbers=("input",))
+power = PowerOp("pow", _power, (_power_input, _power_exponent))
 
 
 def only(scaled: tuple[Any, ...]) -> Any:

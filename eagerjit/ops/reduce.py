@@ -9,10 +9,12 @@ from eagerjit.calling.dispatch import Op, emit
 from eagerjit.calling.results import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.ops.exponents import decided, is_one_of_many
 from eagerjit.ops.one_of_all import of_all
 from eagerjit.ops.ordering import products_before
 from eagerjit.ops.pointwise import POINTWISE, as_dtype, wide
 from eagerjit.ops.views import dimension
+from eagerjit.recording.numbers import TracedFloat
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.planned import Plan
@@ -292,7 +294,7 @@ logsumexp = Op(
 
 def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
     """Vector norm of order p, 0 < p < infinity, over dimensions."""
-    p = float(p)
+    p = _order(p)
     wide = dtypes.float32 if input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype
     x = as_dtype(input, wide)
     if p == 0.0:
@@ -302,13 +304,24 @@ def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
     elif p == 1.0:
         out = reduce(reductions.sum_, x.abs(), dim, keepdim)
     else:
-        out = reduce(reductions.sum_, x.abs() ** p, dim, keepdim) ** (1.0 / p)
+        total, root = reduce(reductions.sum_, x.abs() ** p, dim, keepdim), 1.0 / p
+        out = total**root if _is_half(p) else emit(elementwise.pow_, total, as_dtype(root, wide))
     return as_dtype(out, input.dtype)
+
+
+def _order(p: Any) -> Any:
+    """The order of a norm: a float that is one, or stands for all between the same two halves."""
+    return decided(p) if type(p) is TracedFloat else float(p)
+
+
+def _is_half(p: Any) -> bool:
+    """Whether an order is a multiple of 1/2: only one that is not may vary, and then its root has to be any power."""
+    return type(p) is float and (2.0 * p).is_integer()
 
 
 def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) -> Any:
     """Zero where the norm is zero."""
-    p = float(p)
+    p = _order(p)
     g, out = kept(g, input, dim, keepdim), kept(out, input, dim, keepdim)
     if p == 0.0:
         return g.new_zeros(input.shape)
@@ -322,6 +335,8 @@ def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) 
 
 
 _norm_op = Op("norm", _norm, (_norm_rule, None, None, None))
+_norm_of_many = Op("norm_of_many", _norm, _norm_op.rules, ("p",))
+_norm_of_many.name = _norm_op.name
 
 
 @planned_of_ranks
@@ -332,8 +347,12 @@ def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtyp
     away, or have size 1 with `keepdim`. p = 0 counts what is not 0. Raises RuntimeError for integers and other names of
     norms.
     """
+    p = decided(p)
+    if type(p) is TracedFloat and dtype is None and input.dtype.is_floating_point:
+        return _norm_op.call, (input, p, dim, keepdim)
     if dtype is None and type(p) in (int, float) and math.isfinite(p) and input.dtype.is_floating_point:
-        return _norm_op.call, (input, int(p) if _is_exact(p) else p, dim, keepdim)
+        op = _norm_of_many if is_one_of_many(p) else _norm_op
+        return op.call, (input, int(p) if _is_exact(p) else p, dim, keepdim)
     return _any_norm, (input, p, dim, keepdim, dtype)
 
 

@@ -11,6 +11,7 @@ import pytest
 import eagerjit as ej
 import eagerjit.nn.functional as F
 from eagerjit.calling.dispatch import OPS, Op, forget_programs
+from eagerjit.ops import exponents
 
 RATES = (0.13, 0.21, 0.34, 0.47, 0.58, 0.91)
 ORDERS = (1, 2, 3)
@@ -86,6 +87,64 @@ def one_for_all(function: Callable[..., Any], numbers: tuple[Any, ...]) -> None:
 )  # fmt: skip
 def test_floats(function: Callable[..., Any]) -> None:
     one_for_all(function, RATES)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, v: x.abs() ** v,
+        lambda x, v: ej.float_power(x.abs(), v),
+        lambda x, v: x.norm(v),
+        lambda x, v: x.norm(v, 1),
+        lambda x, v: ej.linalg.vector_norm(x, v, 1),
+        lambda x, v: F.normalize(x, v),
+        lambda x, v: F.pairwise_distance(x, Y, v),
+        lambda x, v: ej.dist(x, Y, v),
+        lambda x, v: ej.renorm(x, v, 0, 0.5),
+        lambda x, v: F.triplet_margin_loss(x, Y, Z, p=v),
+    ],
+)
+def test_exponents(function: Callable[..., Any]) -> None:
+    """From the ninth on, and the first eight have the same bits."""
+    exponents._seen.clear()
+    forget_programs()
+    numbers = [1.51 + i / 30 for i in range(14)]
+    found, counts = [], []
+    for number in numbers:
+        found.append(computed(function, number))
+        counts.append(programs())
+    assert counts[9:] == [counts[9]] * 5
+    for number, text in zip(numbers, found, strict=True):
+        exponents._seen.clear()
+        forget_programs()
+        assert computed(function, number) == text, number
+
+
+def test_exponents_that_need_no_power_function_are_told_apart() -> None:
+    """In powers, norms and their derivatives."""
+    numbers = (
+        1.7, 2, 2.0, 1.9, 1.0, 3, 3.0, 0.5, -0.5, -1, -2.0, 0.0, 0, 1 / 3, 2 / 3, 2.5, 2.4, 2.00000001, 4, 1e-17, -1.3,
+        math.nan, math.inf,
+    )  # fmt: skip
+
+    def derivatives(function: Callable[..., Any], number: Any) -> str:
+        x = (X + 0.1).requires_grad_()
+        found = [function(x, number)]
+        while len(found) < 4 and found[-1].requires_grad:
+            (gradient,) = ej.autograd.grad(found[-1].sum(), x, create_graph=True, allow_unused=True)
+            found.append(ej.zeros(3) if gradient is None else gradient)
+        return str([part.tolist() for part in found])
+
+    for function in (lambda x, v: x**v, lambda x, v: x.norm(v, 1)):
+        exponents._seen.clear()
+        exponents._seen.update(i + 0.1 for i in range(8))
+        forget_programs()
+        found, jitted = [derivatives(function, number) for number in numbers], ej.jit(function)
+        for number, text in zip(numbers, found, strict=True):
+            assert derivatives(jitted, number) == text, number
+            exponents._seen.clear()
+            forget_programs()
+            assert derivatives(function, number) == text, number
 
 
 @pytest.mark.parametrize("function", [ej.tril, ej.triu, lambda x, k: x.topk(k + 1)[0]])

@@ -96,6 +96,12 @@ def clipped(x: Any, i: int) -> Any:
     return ej.nn.utils.clip_grad_norm_(parameter, 0.95**i), parameter.grad
 
 
+def orders_of_norms(x: Any, i: int) -> Any:
+    order = 1.55 + i / 100
+    distances = F.pairwise_distance(x, x + 1, order), ej.dist(x, x + 1, order)
+    return distances, x.norm(order), F.normalize(x, order, 0), ej.renorm(x[:, None], order, 0, 1)
+
+
 def drawn(x: Any, i: int) -> Any:
     ej.manual_seed(i)
     return F.alpha_dropout(x, 0.9 * 0.95**i, training=True), x.clone().geometric_(0.9 * 0.95**i)
@@ -110,7 +116,8 @@ def before_operators(x: Any, i: int) -> Any:
     ("function", "most"),
     [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2), (rows_and_columns, 2),
      (rounded, 2), (of_bits, 2), (to_powers_of_two, 6), (kept_in_slots, 2),
-     (before_operators, 2), (annealed, 2), (options_of_losses, 2), (options_of_layers, 2), (clipped, 2), (drawn, 2)],
+     (before_operators, 2), (annealed, 2), (options_of_losses, 2), (options_of_layers, 2), (clipped, 2), (drawn, 2),
+     (orders_of_norms, 2)],
 )  # fmt: skip
 def test_versions(function: Any, most: int) -> None:
     jitted = ej.jit(function)
