@@ -16,6 +16,7 @@ from eagerjit.ops import views
 from eagerjit.ops.aliasing import Exprs, ViewOp, by_ops
 from eagerjit.ops.index import own_array
 from eagerjit.recording.memory_order import result_order
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.state import state
@@ -314,7 +315,7 @@ def _diagonal_strides(shape: Exprs, strides: Exprs, offset: int, dim1: int, dim2
 def _unfold_strides(shape: Exprs, strides: Exprs, dim: int, size: int, step: int) -> Exprs:
     if not shape:
         return (1,)
-    return (*strides[:dim], sizes.mul(strides[dim], step), *strides[dim + 1 :], strides[dim])
+    return (*strides[:dim], sizes.mul(strides[dim], expression(step)), *strides[dim + 1 :], strides[dim])
 
 
 diagonal_view.strides, unfold_view.strides = _diagonal_strides, _unfold_strides

@@ -227,3 +227,17 @@ def test_numbers_are_compared_under_vmap() -> None:
         expected = ej.vmap(ej.func.grad(lambda row, rate=rate: (one(row, rate) ** 2).sum()))(x)
         assert gradient(x, rate).tolist() == expected.tolist()
     assert jitted.cache_info().eager_calls == gradient.cache_info().eager_calls == 0
+
+
+def test_steps_of_windows() -> None:
+    """How far apart windows lie decides the order of what is computed of them."""
+
+    def doubled(x: Any, step: int) -> Any:
+        return x.unfold(1, 2, step) * 2
+
+    x = ej.arange(24.0).view(4, 6).T.contiguous().T
+    jitted = ej.jit(doubled)
+    for step in (2, 1, 3, 2, 4):
+        found, expected = jitted(x, step), doubled(x, step)
+        assert str(found) == str(expected) and found.stride() == expected.stride()
+    assert jitted.cache_info().compiles <= 3 and not jitted.cache_info().eager_calls
