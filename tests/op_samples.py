@@ -122,6 +122,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "where": [Sample((FLAGS, M, N)), Sample((FLAGS, M, 2.0))],
     "cast": [Sample((M, torch.float64)), Sample((M, torch.int64)), Sample((draw("", ()), torch.float32), (0,))],
     "pow": [*elementwise(2), Sample((M, 3)), Sample((M, 0.5)), Sample((M, 2.0))],
+    "pow_of_many": [Sample((M.abs() + 0.5, p)) for p in (1.7, -0.3)],
     "clone": elementwise(1),
     "row_major": elementwise(1),
     "ordered": [Sample((M, (1, 0))), Sample((IMAGE, (0, 2, 3, 1)))],
@@ -129,6 +130,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "copy": [Sample((M, N)), Sample((M, V))],
     "fill": [Sample((M, 2.0)), Sample((M, draw("fill", ())))],
     "norm": [Sample((M, p, 1, False)) for p in (1.0, 2.0, 3.0)],
+    "norm_of_many": [Sample((M, p, 1, False)) for p in (1.7, 2.2)],
     "matmul": [Sample((M, draw("r", (3, 2)))), Sample((V, V + 1.0)), Sample((draw("b", (2, 2, 3)), V)),
                Sample((draw("", (0, 3)), draw("r", (3, 2)))), Sample((draw("", (2, 0)), draw("", (0, 2))))],
     "convolution": [
