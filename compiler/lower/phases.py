@@ -16,8 +16,7 @@ from eagerjit.compiler.partition import attribute_symbols
 class Phases:
     """Of every node the phase from which on its sizes are known, and that in which it is due; the same of steps.
 
-    Of steps there are bit sets: `late` by phase, of those that need a size known from then on or later, and `early`, of
-    those due before it.
+    Of steps there are bit sets, `late`, by phase: those that need a size known from then on or later.
     """
 
     def __init__(self, graph: Graph, known_from: Mapping[str, int], questions: Sequence[Node]):
@@ -25,7 +24,7 @@ class Phases:
         self.known: dict[Node, int] = {}
         self.due: dict[Node, int] = {}
         self.late = dict.fromkeys(range(1, 1 + max(known_from.values(), default=0)), 0)
-        self.early = dict(self.late)
+        self.due_of_step: dict[int, int] = {}
         if not known_from:
             return
         for node in (*graph.inputs, *graph.nodes):
@@ -42,29 +41,29 @@ class Phases:
 
     def note(self, number: int, nodes: Iterable[Node]) -> None:
         """A step computes these nodes."""
-        mark = 1 << number
         for node in nodes if self.late else ():
-            for phase in self.late:
-                if phase <= self.known.get(node, 0):
-                    self.late[phase] |= mark
-                if self.due.get(node, phase) < phase:
-                    self.early[phase] |= mark
+            for phase in range(1, 1 + self.known.get(node, 0)):
+                self.late[phase] |= 1 << number
+            if node in self.due:
+                self._is_due(number, self.due[node])
+
+    def _is_due(self, number: int, phase: int) -> None:
+        self.due_of_step[number] = min(phase, self.due_of_step.get(number, phase))
 
     def merge(self, old: int, new: int) -> None:
         """One step became part of another."""
-        for bits in (self.late, self.early):
-            for phase, of_phase in bits.items():
-                if of_phase >> old & 1:
-                    bits[phase] = of_phase & ~(1 << old) | 1 << new
+        for phase, late in self.late.items():
+            if late >> old & 1:
+                self.late[phase] = late & ~(1 << old) | 1 << new
+        if old in self.due_of_step:
+            self._is_due(new, self.due_of_step.pop(old))
 
     def allow(self, nodes: Collection[Node], numbers: int, needs: int, steps: Mapping[int, Step]) -> bool:
         """Whether these nodes and steps may become one step, which then needs others; both are bit sets of steps."""
-        for phase, late in self.late.items():
-            if not late & (numbers | needs) and all(self.known.get(n, 0) < phase for n in nodes):
-                return True
-            early = self.early[phase]
-            if early & numbers or any(self.due.get(n, phase) < phase for n in nodes):
-                return False
-            if early and any(early >> s.number & 1 and s.needs & numbers for s in steps.values()):
-                return False
-        return True
+        known = [self.known.get(n, 0) for n in nodes]
+        known += [phase for phase, late in self.late.items() if late & (numbers | needs)]
+        if not any(known):
+            return True
+        due = [self.due[n] for n in nodes if n in self.due]
+        due += [phase for n, phase in self.due_of_step.items() if (1 << n | steps[n].needs) & numbers]
+        return max(known) <= min(due, default=max(known))

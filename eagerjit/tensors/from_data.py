@@ -58,7 +58,7 @@ def tensor(
     if is_range(data):
         return finish(of_range(data, dtype), requires_grad)
     if state.tracer is not None and _is_traced(data):
-        return _stacked(data, dtype or inferred_dtype(data), sizes_of_data(data), 0)
+        return finish(_stacked(data, dtype or inferred_dtype(data), sizes_of_data(data), 0), requires_grad)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if hasattr(data, "__array__") and not isinstance(data, np.generic):

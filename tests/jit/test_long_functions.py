@@ -9,7 +9,7 @@ import pytest
 
 import eagerjit as torch
 from benchmarks.compile_time import GRAPHS, plot, table
-from eagerjit.compiler.lower.groups import Group
+from eagerjit.compiler.lower.groups import Group, HostStep
 from eagerjit.compiler.lower.phases import Phases
 from eagerjit.compiler.lower.schedule import MAX_COST, MAX_NODES, Scheduler
 
@@ -43,6 +43,28 @@ def test_long_chains_of_numbers_and_gradients() -> None:
         call(x).backward()
         grads.append(x.grad.tolist())
     assert grads[0] == grads[1]
+
+
+def test_a_step_is_asked_for_once_whatever_the_number_of_questions() -> None:
+    """Loops that ask for an element in each iteration took time by the product of their kernels and questions."""
+
+    class Asked(HostStep):
+        reads = 0
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "needs":
+                Asked.reads += 1
+            return super().__getattribute__(name)
+
+    graph = torch.jit(lambda x: [(x * n).sum() for n in range(8)]).explain(torch.ones(6)).graph
+    questions = [node for node in graph.nodes if node.op.family == "reduction"]
+    phases = Phases(graph, {f"measured{n}": n for n in range(1, 9)}, questions)
+    steps = {number: Asked(number, [node]) for number, node in enumerate(graph.nodes)}
+    for number, node in enumerate(graph.nodes):
+        phases.note(number, (node,))
+    last = 1 << len(steps)
+    phases.late = dict.fromkeys(phases.late, last)
+    assert phases.allow((), last, 0, steps) and 8 <= Asked.reads <= len(steps)
 
 
 def test_the_report_shows_growth() -> None:

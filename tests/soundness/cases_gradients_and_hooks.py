@@ -225,3 +225,22 @@ def hooks_of_arguments_with_a_history(jit):
         x.retain_grad()
         f(x, w).backward()
         yield w.grad, x.grad, seen
+
+
+@case
+def leaves_made_of_numbers(jit):
+    """`requires_grad` of numbers, alone and among others, of sizes and of elements of tensors."""
+
+    @jit
+    def derivatives(x, number):
+        single = torch.tensor(number, requires_grad=True)
+        several = torch.tensor([number, 1.0, x.shape[0], x.sum()], requires_grad=True)
+        value = (several * several).sum() * single**3
+        (first,) = torch.grad(value, single, create_graph=True)
+        (second,) = torch.grad(first, single, retain_graph=True)
+        value.backward()
+        return first.detach(), second, several.grad, single, several.is_leaf
+
+    for number in (2.0, 0.5, -3.0):
+        yield derivatives(torch.ones(int(number * number) + 1), number)
+    yield attempt(jit(lambda n: torch.tensor(n, requires_grad=True)), 3)
