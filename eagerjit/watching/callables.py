@@ -44,7 +44,7 @@ from eagerjit.tensors.hooks import Handle
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import BLIND
-from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, is_consumed, items_of
+from eagerjit.watching.containers import CHANGING, CONTAINERS, in_python, is_changing, is_consumed, items_of
 from eagerjit.watching.identities import note_called
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.library_calls import (
@@ -59,7 +59,7 @@ from eagerjit.watching.library_calls import (
     switches_mode,
     with_owner,
 )
-from eagerjit.watching.library_in_python import in_python, of_stand_in
+from eagerjit.watching.library_in_python import of_stand_in
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal
 from eagerjit.watching.plain_numbers import with_plain_numbers
 from eagerjit.watching.slots import ABSENT

@@ -7,11 +7,13 @@ import gc
 import sys
 from collections import ChainMap, OrderedDict, UserDict, UserList, deque
 from collections.abc import Iterator, Set
-from types import MappingProxyType
+from types import BuiltinFunctionType, MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
+
+from eagerjit.watching.library_in_python import OF_ANY, OF_LISTS
 
 CONTAINERS = (list, dict, set, bytearray, deque)
 """What C code may change that gets it."""
@@ -170,3 +172,11 @@ def _taken(items: Any) -> Any:
 def is_consumed(value: Any) -> bool:
     """Whether taking items from a value leaves fewer for the next reader."""
     return isinstance(value, Iterator)
+
+
+def in_python(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The Python function that is watched instead of C's with these arguments, None where there is none."""
+    if type(function) is not BuiltinFunctionType or not args:
+        return None
+    found = OF_ANY.get(function) or (OF_LISTS.get(function) if type(args[0]) is list else None)
+    return found if found is not None and not kwargs and len(args) == found.__code__.co_argcount else None

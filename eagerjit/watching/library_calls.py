@@ -32,7 +32,7 @@ from eagerjit.recording.tensor_attributes import note_asked
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
-from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, is_consumed
+from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, in_python, is_consumed
 from eagerjit.watching.implicit import note_attribute, note_entered
 from eagerjit.watching.observation import is_internal, user_line
 from eagerjit.watching.slots import ABSENT, look
@@ -154,6 +154,7 @@ class LibraryCalls:
         name, module = getattr(function, "__name__", ""), module_of(function)
         inner = function.__func__ if isinstance(function, MethodType) else function
         watched = isinstance(inner, FunctionType) and (not is_internal(inner.__code__) or switches_mode(inner))
+        watched = watched or in_python(function, args, kwargs) is not None
         made = isinstance(inner, type) and has_own_attributes(inner)
         method = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
         adds = name in _ADDING and (method or isinstance(getattr(function, "__self__", None), CONTAINERS))

@@ -7,7 +7,6 @@ import collections
 import heapq
 import operator
 from collections.abc import Callable
-from types import BuiltinFunctionType
 from typing import Any
 
 from eagerjit.effects.clocks import Later
@@ -82,20 +81,11 @@ def _delitem(container: Any, key: Any) -> None:
     del container[key]
 
 
-_OF_ANY: dict[Any, Any] = {
+OF_ANY: dict[Any, Any] = {
     collections._count_elements: _count_elements,  # type: ignore[attr-defined]
     operator.setitem: _setitem, operator.delitem: _delitem,
 }  # fmt: skip
-_OF_LISTS: dict[Any, Any] = {bisect.insort: _insort, heapq.heappush: _heappush, heapq.heappop: _heappop}
-
-
-def in_python(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The Python function that does the same for these arguments, None where there is none."""
-    if type(function) is not BuiltinFunctionType or not args:
-        return None
-    found = _OF_ANY.get(function) or (_OF_LISTS.get(function) if type(args[0]) is list else None)
-    return found if found is not None and not kwargs and len(args) == found.__code__.co_argcount else None
-
+OF_LISTS: dict[Any, Any] = {bisect.insort: _insort, heapq.heappush: _heappush, heapq.heappop: _heappop}
 
 STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, TracedText, TracedRange, Later)
 """What has another class than it shows."""

@@ -163,6 +163,21 @@ def a_defaultdict_and_a_counter(jit):
         yield dict(groups), dict(counts)
 
 
+@case(versions=2)
+def a_counter_that_counts_names(jit):
+    """What stands for the C function that counts is watched: a count that it reads and writes is an input."""
+    counts = collections.Counter()
+
+    @jit
+    def f(x):
+        counts.update(["calls", "layers", "layers"])
+        return x * counts["calls"] + counts["layers"]
+
+    for n in range(6):
+        yield f(ones(2)), dict(counts)
+        counts["layers"] += n
+
+
 @case
 def a_set_of_what_was_seen(jit):
     seen = set()
