@@ -222,7 +222,10 @@ def _steps(chain: list[Tensor]) -> list[tuple[Tensor, Any, tuple[Any, ...]]]:
 
 def _refresh_views(root: Tensor) -> None:
     """Read the views of a base from its new history."""
+    tracer = state.tracer
     for reference in list(root._storage.views) if root._storage is not None else ():
+        if tracer is not None and tracer.has_dropped(reference):  # in a plain call it would be gone
+            continue
         view = reference()
         if view is not None and view is not root and view._view.tracked and _lineage(view)[1] is root:
             old = snapshot(view)

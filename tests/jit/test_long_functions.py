@@ -67,6 +67,22 @@ def test_a_step_is_asked_for_once_whatever_the_number_of_questions() -> None:
     assert phases.allow((), last, 0, steps) and 8 <= Asked.reads <= len(steps)
 
 
+def test_rows_that_are_written_one_by_one_are_recorded_in_linear_size() -> None:
+    """Each row is a view that the code drops; the views that were kept alive were read anew after each write."""
+
+    def operations(rows: int) -> int:
+        def function(x: Any) -> Any:
+            out = torch.zeros(rows, 4)
+            for row in range(rows):
+                out[row] = x * row
+            return out.sum()
+
+        return len(torch.jit(function).explain(torch.ones(4, requires_grad=True)).graph.nodes)
+
+    first, second, third = map(operations, (10, 20, 40))
+    assert third - second == 2 * (second - first)
+
+
 def test_the_report_shows_growth() -> None:
     seconds = dict.fromkeys(("trace", "passes", "lower", "code"), 0.1)
     rows = [("chain", 10, 1, {**seconds, "total": 0.5}), ("chain", 100, 2, {**seconds, "total": 5.0})]

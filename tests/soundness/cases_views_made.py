@@ -357,3 +357,42 @@ def what_a_gradient_reads_is_turned(jit):
     for n in (2, 3):
         x = torch.ones(n, 3, requires_grad=True)
         yield attempt(f(x).backward), x.grad
+
+
+@case
+def views_kept_and_dropped_while_their_base_is_written(jit):
+    """A view that anything still holds has the history of what was written since: a list, a generator, a closure, an
+    object's attribute, a view of it, a call's argument."""
+
+    class Holder:
+        part = None
+
+    def rows(out):
+        for row in range(3):
+            view = out[row]
+            yield row, view
+            view.mul_(2)
+
+    def written(out, view, x):
+        out[0] = x * 5
+        return view.sum() * 2
+
+    @jit
+    def f(x):
+        out, listed, holder = torch.zeros(4, 2), [], Holder()
+        for row, view in rows(out):
+            out[row] = x * (row + 1)
+            listed += [out[row]] if row else []
+            out[row] = out[row] * 3 + view
+        holder.part = out[3]
+        within = out[1:][0]
+        last = (lambda view: lambda: view * 2)(out[2])
+        out[1:] = x * x
+        total = written(out, out[0], x)
+        return total + sum(v.sum() for v in listed) + holder.part.sum() * 3 + within.sum() * 5 + last().sum(), out
+
+    for n in (1.0, 2.0):
+        x = torch.tensor([n, 3.0], requires_grad=True)
+        total, out = f(x)
+        (total + out.prod(0).sum()).backward()
+        yield total, out, x.grad
