@@ -292,6 +292,8 @@ def steps_of(structure: Structure) -> Iterable[Any]:
 
 def part_of(value: Any, step: Any) -> Any:
     """What lies at a step in a container or record, as its builtin class gives it."""
+    if type(value) in (dict, list, tuple):
+        return value[step]
     base = None if type(step) is Attribute else base_of(value)
     return getattr(value, step) if base is None else base.__getitem__(value, step)
 

@@ -32,7 +32,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.runtime.queued import Queued, queued_before
 from eagerjit.tensors.placement import host_array, store
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.slots import STORE, Arguments, Path, Slot
+from eagerjit.watching.slots import STORE, Arguments, Path, Slot, read_all
 
 FAILED = object()
 
@@ -249,7 +249,7 @@ class Variant:
         if self.calls:
             call_kept(self.calls, *(({}, {}) if originals is None else (originals.kept, originals.heard.kept)))
         if self.slots:
-            found = {slot: slot.read() for slot in self.slots}
+            found = read_all(self.slots)
             arguments = Arguments(arguments)
             arguments.slots = found if self.backward is None else {s: copied(value) for s, value in found.items()}
             if originals is not None:

@@ -33,7 +33,7 @@ _MADE_BY_CODE = 1 << 9
 
 def is_plain(value: Any) -> bool:
     """Whether a value is known by its class and what it equals, which objects with attributes of their own are not."""
-    return isinstance(value, PLAIN) and dictionary_of(value) is None
+    return type(value) in PLAIN or (isinstance(value, PLAIN) and dictionary_of(value) is None)
 
 
 def is_by_value(value: Any) -> bool:

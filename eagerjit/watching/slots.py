@@ -141,6 +141,20 @@ class Slot:
         return functools.reduce(part_of, self.path, held)
 
 
+def read_all(slots: Iterable[Slot]) -> dict[Slot, Any]:
+    """What slots hold now. For all that lies in one container, that is looked for once."""
+    found, containers = dict[Slot, Any](), dict[tuple[int, str, Any], Any]()
+    for slot in slots:
+        if not slot.path:
+            found[slot] = slot.read()
+            continue
+        place = id(slot.holder), slot.kind, slot.key
+        if place not in containers:
+            containers[place] = Slot(slot.holder, slot.key, slot.kind).read()
+        found[slot] = functools.reduce(part_of, slot.path, containers[place])
+    return found
+
+
 class _NumberSlot:
     """Where a float of NumPy's is found; as a guard it looks there again, and keeps the Python number."""
 
