@@ -46,7 +46,7 @@ from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import BLIND
 from eagerjit.watching.containers import CHANGING, CONTAINERS, in_python, is_changing, is_consumed, items_of
 from eagerjit.watching.identities import note_called
-from eagerjit.watching.implicit import note_attribute
+from eagerjit.watching.implicit import note_attribute, note_presence
 from eagerjit.watching.library_calls import (
     OPENING,
     LibraryCalls,
@@ -181,7 +181,7 @@ class Calls(PutOff, LibraryCalls):
             self.attribute(args[0], args[1], args[2] if function is setattr else ABSENT, source)
             return None
         if is_any_of(function, (getattr, hasattr)) and len(args) > 1 and isinstance(args[1], str):
-            note_attribute(journal, args[0], args[1])
+            (note_presence if function is hasattr else note_attribute)(journal, args[0], args[1])
             return None
         if not kwargs and any(isinstance(x, Tensor) or type(x) in _NUMBERS for x in args):
             if function is float or is_any_of(function, ROUNDED):

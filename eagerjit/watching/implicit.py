@@ -52,6 +52,15 @@ def note_attribute(journal: Journal, owner: Any, name: str, use: tuple[tuple[str
             return
 
 
+def note_presence(journal: Journal, owner: Any, name: str) -> None:
+    """Code asks whether an object has an attribute: of one that lies in it, calls look for no more than that."""
+    plain = not isinstance(owner, (type, ModuleType, Tensor)) and name in own_attributes(owner)
+    if not plain or lookup.is_computed(owner, name) or journal.memoized.recording is not None:
+        return note_attribute(journal, owner, name)
+    if journal.is_outside(owner) and (id(owner), name) not in journal.written:
+        journal.load(owner, name, "attribute")
+
+
 def note_inherited(journal: Journal, kind: type, base: type, name: str) -> None:
     """Something that `base` holds was found for `kind`, where another class may come to hold it."""
     first = next(b for b in kind.__mro__ if name in vars(b))
