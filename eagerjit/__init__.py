@@ -14,6 +14,7 @@ from eagerjit import compiler as _compiler
 from eagerjit import random
 from eagerjit.autograd import enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
+from eagerjit.autograd.node import refresh as _refresh
 from eagerjit.calling.dispatch import forget_programs as _forget_programs
 from eagerjit.devices import Device as device
 from eagerjit.generator import (
@@ -83,7 +84,7 @@ __all__ = [
     "strided",
 ]
 
-_binding.bind((Tensor, _Parameter), _GradNode, _Storage, _note_written, _View, Size, device)
+_binding.bind((Tensor, _Parameter), _GradNode, _Storage, _note_written, _View, Size, device, _refresh)
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None

@@ -32,6 +32,7 @@ class Binding:
     view_type: Any = None
     shape_type: Any = None
     device_type: Any = None
+    refresh: Any = None
     options: dict[tuple[Any, ...], tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
     subclasses: bool = False
     generation: int = 0
@@ -55,13 +56,15 @@ def bind(
     view_type: type | None = None,
     shape_type: type | None = None,
     device_type: type | None = None,
+    refresh: Callable[[Any], None] | None = None,
 ) -> None:
     """Injects the front layer's classes: Tensor with its exact siblings, autograd Node, and Storage.
 
     A Storage made without arguments must have `version` 0 and a `source`, where it was written last. `written(tensor,
     place)` is called when a Program has written the memory of a tensor with a history, or of a view. With a `view_type`
     (base, op, arguments, tracked) native code makes views; sizes are tuples or of the `shape_type`. What is of the
-    `device_type` never changes. Call it before the first Program is loaded.
+    `device_type` never changes. `refresh` brings the history of a view up to date before it is used. Call it before the
+    first Program is loaded.
     """
     bound.tensor_types = tuple(tensor_types)
     bound.tensor_defaults = tensor_defaults()
@@ -70,6 +73,7 @@ def bind(
     bound.storage_type = storage_type
     bound.written = written
     bound.view_type, bound.shape_type, bound.device_type = view_type, shape_type, device_type
+    bound.refresh = refresh
     bound.generation += 1
 
 

@@ -287,6 +287,9 @@ def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
     if not outputs:
         return
     assert bound.node_type is not None
+    for x in (*tensors, *listed):
+        if x is not None and x._view is not None and bound.refresh is not None:
+            bound.refresh(x)
     node: Any = object.__new__(bound.node_type)
     for slot in bound.node_slots:
         setattr(node, slot, None)

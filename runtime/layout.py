@@ -347,15 +347,17 @@ def _view_fields() -> dict[int, int]:
     kind = bound.view_type
     if kind is None:
         return {c.VIEW_TYPE: 0}
-    address, count = _defaults(kind, dict.fromkeys(slot_names(kind)) | {"tracked": False})
+    address, count = _defaults(kind, dict.fromkeys(slot_names(kind)) | {"tracked": False, "number": 0})
     names = {"base": c.VIEW_BASE, "op": c.VIEW_OP, "arguments": c.VIEW_ARGUMENTS, "tracked": c.VIEW_TRACKED}
-    names["among"] = c.VIEW_AMONG
+    names |= {"among": c.VIEW_AMONG, "number": c.VIEW_NUMBER}
     return {offset: slot_of(kind, name) for name, offset in names.items()} | {
         c.VIEW_TYPE: _keep(kind),
         c.VIEW_DEFAULTS: address,
         c.N_VIEW_DEFAULTS: count,
         c.STORAGE_VIEWS: slot_of(bound.storage_type, "views"),
+        c.STORAGE_REGISTERED: slot_of(bound.storage_type, "registered"),
         c.REGISTER_VIEW: _keep(bound.storage_type.register),
+        c.REFRESH_VIEW: _keep(bound.refresh),
         c.SHAPE_TYPE: _keep(bound.shape_type),
     }
 

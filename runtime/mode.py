@@ -220,3 +220,8 @@ def next_sequence() -> int:
     """The next autograd sequence number, shared by nodes made in Python and natively."""
     words[SEQUENCE_WORD] += 1
     return words[SEQUENCE_WORD]
+
+
+def reserve_sequences(count: int) -> None:
+    """Leave out so many sequence numbers, for nodes that are made later and belong behind the last one."""
+    words[SEQUENCE_WORD] += count

@@ -19,7 +19,7 @@ from eagerjit.autograd.expansion import (
     expand_checkpoints,
     joined_calls,
 )
-from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, filled, used_up
+from eagerjit.autograd.node import AFTER_ALL_HOOKS, GradNode, filled, refresh_all, used_up
 from eagerjit.autograd.placed import Placed
 from eagerjit.autograd.release import release
 from eagerjit.autograd.stale import check_versions
@@ -52,6 +52,8 @@ def run(
     targets before, to which each use is added, as one walk would add it; None comes back for what is not used. With
     either the targets' hooks are left to the walk that this one is part of.
     """
+    refresh_all(roots)
+    refresh_all(targets or ())
     alone = trail is None and starts is None and not first
     if alone and not mode.tracing() and not _expanded and not (create_graph and (_gradients or _checkpoints)):
         before = mode.set_modes(bool(create_graph), True)

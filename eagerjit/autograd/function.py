@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.autograd.node import GradNode, described, overwritten, record
+from eagerjit.autograd.node import GradNode, described, overwritten, record, refresh
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, line_of
 from eagerjit.state import state
@@ -231,6 +231,7 @@ class Function:
 
 def _history(tensor: Tensor) -> Tensor:
     """A tensor's memory with the history that it has now."""
+    refresh(tensor)
     old = new_tensor(tensor._data)
     old._node, old._index, old._requires_grad = tensor._node, tensor._index, tensor._requires_grad
     return old

@@ -187,6 +187,7 @@ class Several:
 def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | None = None) -> None:
     """Put a call on the tape if an argument needs a gradient and a result can have one."""
     tracer = state.tracer
+    refresh_all(arguments)
     watched = state.saving is not None or state.counting is not None
     if tracer is None and not watched and is_recorded_natively(op, arguments, result, replaced):
         return
@@ -213,6 +214,48 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
     for index, r in enumerate(results):
         if r.dtype.is_differentiable:
             r._node, r._index, r._requires_grad = node, index, True
+
+
+def refresh(tensor: Tensor) -> None:
+    """Bring the history of a view up to date: where its base was written since, it is read from there anew.
+
+    Views wait until they are used: so a write costs the same however many there are. The order of gradients does not
+    depend on that: the node gets the place right behind the write that was kept for it.
+    """
+    view, root = tensor._view, tensor
+    while root._view is not None and root._view.tracked:
+        root = root._view.base
+    if root is tensor or (written := root._node) is None or not tensor.dtype.is_differentiable:
+        return
+    if tensor._node is not None and tensor._node.sequence >= written.sequence:
+        return
+    if state.tracer is not None and type(tensor._data) is not Node:  # the node of the compiled call sees to it
+        return
+    refresh(view.base)
+    if view.base._requires_grad:
+        plain = mode.set_plain(True)  # classes of views are not asked
+        try:
+            record(view.op, (view.base, *view.arguments), tensor, replaced=as_it_is(tensor))
+        finally:
+            mode.set_plain(plain)
+        tensor._node.sequence = written.sequence + 1 + view.number
+
+
+def refresh_all(values: Any) -> None:
+    """The same for all tensors among values, and in lists among them."""
+    for x in values:
+        if type(x) in (tuple, list):
+            refresh_all(x)
+        elif isinstance(x, Tensor) and x._view is not None:
+            refresh(x)
+
+
+def as_it_is(tensor: Tensor, data: Any = None) -> Tensor:
+    """Another tensor with the history that this one has now, over its value or other data."""
+    tracer, data = state.tracer, tensor._data if data is None else data
+    made: Tensor = new_tensor(data) if tracer is None else tracer.wrap(tracer.value(tensor))
+    made._node, made._index, made._requires_grad = tensor._node, tensor._index, tensor._requires_grad
+    return made
 
 
 def noted(op: Any, arguments: tuple[Any, ...], result: Any) -> Any:
@@ -251,25 +294,6 @@ def _exchanged(argument: Any, tensor: Tensor, other: Tensor) -> Any:
     if type(argument) in (tuple, list):
         return type(argument)(_exchanged(x, tensor, other) for x in argument)
     return other if argument is tensor else argument
-
-
-def first_freed(node: GradNode) -> GradNode | None:
-    """The first that a walk from a node of a trace would meet of those whose values an earlier walk has freed."""
-    waiting, seen = [node], {id(node)}
-    freed: list[GradNode] = []
-    while waiting:
-        current = waiting.pop()
-        if current.inputs is None:
-            freed.append(current)
-            continue
-        for x in current.inputs:
-            for tensor in x if type(x) in (tuple, list) else (x,):
-                # What comes from outside of the trace is not walked with it.
-                if isinstance(tensor, Tensor) and type(tensor._data) is Node and tensor._node is not None:
-                    if id(tensor._node) not in seen:
-                        seen.add(id(tensor._node))
-                        waiting.append(tensor._node)
-    return max(freed, key=lambda n: n.sequence, default=None)
 
 
 def described(tensor: Tensor) -> str:

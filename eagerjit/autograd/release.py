@@ -11,6 +11,7 @@ import numpy as np
 
 from eagerjit.autograd.expansion import current
 from eagerjit.autograd.node import GradNode, any_requires_grad, edge
+from eagerjit.compiler.ir import Node
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
@@ -107,3 +108,22 @@ def hollow(data: np.ndarray) -> np.ndarray:
         return np.ndarray(data.shape, data.dtype, _ZERO, strides=(0,) * data.ndim)
     found: np.ndarray = new_tensor(data).new_zeros(()).expand(data.shape)._data
     return found
+
+
+def first_freed(node: GradNode) -> GradNode | None:
+    """The first that a walk from a node of a trace would meet of those whose values an earlier walk has freed."""
+    waiting, seen = [node], {id(node)}
+    freed: list[GradNode] = []
+    while waiting:
+        current = waiting.pop()
+        if current.inputs is None:
+            freed.append(current)
+            continue
+        for x in current.inputs:
+            for tensor in x if type(x) in (tuple, list) else (x,):
+                # What comes from outside of the trace is not walked with it.
+                if isinstance(tensor, Tensor) and type(tensor._data) is Node and tensor._node is not None:
+                    if id(tensor._node) not in seen:
+                        seen.add(id(tensor._node))
+                        waiting.append(tensor._node)
+    return max(freed, key=lambda n: n.sequence, default=None)

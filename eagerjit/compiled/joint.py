@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from eagerjit.autograd import walk_graph
-from eagerjit.autograd.node import first_freed
+from eagerjit.autograd.release import first_freed
 from eagerjit.autograd.saved import Saved, operations
 from eagerjit.compiled.compilation import Report, describe, executable_of, simplified
 from eagerjit.compiled.late_reads import LateReads

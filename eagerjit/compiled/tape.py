@@ -13,7 +13,7 @@ import numpy as np
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, Expand
-from eagerjit.autograd.node import GradNode, Several, used_up
+from eagerjit.autograd.node import GradNode, Several, refresh_all, used_up
 from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
 from eagerjit.autograd.stale import stale_value
@@ -72,6 +72,7 @@ class CallOp(Compiled):
         if backward.apart:
             pairs = zip(backward.leaves, tensors, strict=True)
             tensors = tuple([t.detach() if leaf in backward.apart else t for leaf, t in pairs])
+        refresh_all(tensors)
         node = object.__new__(GradNode)
         node.op = self
         node.inputs = tensors
@@ -257,6 +258,7 @@ class GradientOp(Compiled):
             value = new_tensor(None)
             value._node, value._index, value._requires_grad = node, position, True
             hidden.append(value)
+        refresh_all(node.inputs or ())
         made = object.__new__(GradNode)
         made.op = self
         made.inputs = (*given, *hidden, *(node.inputs or ()))

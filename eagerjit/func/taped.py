@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from eagerjit.autograd import walk_graph
-from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.node import GradNode, refresh_all
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.func.inner import InnerTracer
 from eagerjit.runtime import mode
@@ -49,6 +49,7 @@ class TapedTracer(InnerTracer):
 
     def isolate(self, outputs: Sequence[Tensor]) -> list[Tensor]:
         """Cut the tape of these tensors off the surroundings: it ends at the leaves, not at tensors from outside."""
+        refresh_all(outputs)
         outputs = [self.settled(self._leaf(t)) for t in outputs]
         stack = [t._node for t in outputs]
         seen: set[GradNode] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
+from eagerjit.autograd.node import GradNode, any_requires_grad, as_it_is, positions_read, record, refresh, refresh_all
 from eagerjit.calling.dispatch import Op
 from eagerjit.compiler.ir import Node
 from eagerjit.ops.aliasing import overwriting
@@ -106,6 +106,7 @@ def made_without_grad(tensor: Tensor) -> bool:
 def record_write(op: Any, target: Tensor, given: tuple[Any, ...]) -> None:
     """Write by an op in place, and put that on the tape."""
     chain, root = _checked(target)
+    refresh_all(given)
     needs = tuple([any_requires_grad((a,)) for a in given])
     reads_result, reads = _read(op.functional, needs)
     copied, arguments = any([read and a is target for read, a in zip(reads, given, strict=True)]), given
@@ -157,11 +158,15 @@ def _take_over(
         return
     if state.tracer is not None:
         node.output = state.tracer.value(target)
+    had_history = root._requires_grad
     if chain:
         _rebase(chain, result, before or {})
     else:
         _adopt(target, node)
-    _refresh_views(root)
+    if root._storage is not None:
+        mode.reserve_sequences(root._storage.registered)
+    if not had_history:
+        _refresh_views(root)
 
 
 @lru_cache(maxsize=1024)
@@ -175,14 +180,10 @@ def _read(op: Op, needs: tuple[bool, ...]) -> tuple[bool, list[bool]]:
 
 def snapshot(tensor: Tensor, copied: bool = False) -> Tensor:
     """A tensor with the history that this one has now; its memory too unless it is copied."""
-    tracer = state.tracer
-    if tracer is not None:
-        old = tracer.wrap(tracer.value(tensor))
-    else:
-        old = new_tensor(copied_array(tensor._data) if copied else tensor._data)
+    refresh(tensor)
+    old = as_it_is(tensor, copied_array(tensor._data) if copied and state.tracer is None else None)
     if not copied:
         share_storage(old, tensor)
-    old._node, old._index, old._requires_grad = tensor._node, tensor._index, tensor._requires_grad
     return old
 
 
@@ -221,12 +222,8 @@ def _steps(chain: list[Tensor]) -> list[tuple[Tensor, Any, tuple[Any, ...]]]:
 
 
 def _refresh_views(root: Tensor) -> None:
-    """Read the views of a base from its new history."""
-    tracer = state.tracer
+    """Read the views of a base that has its first history from there; those that had one see to it when next used."""
     for reference in list(root._storage.views) if root._storage is not None else ():
-        if tracer is not None and tracer.has_dropped(reference):  # in a plain call it would be gone
-            continue
         view = reference()
-        if view is not None and view is not root and view._view.tracked and _lineage(view)[1] is root:
-            old = snapshot(view)
-            record(view._view.op, (view._view.base, *view._view.arguments), view, replaced=old)
+        if view is not None:
+            refresh(view)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.autograd.node import refresh
 from eagerjit.calling.public import public
 from eagerjit.compiler.ir import Node
 from eagerjit.ops import index, views
@@ -30,6 +31,7 @@ from eagerjit.watching.observation import TraceBreak, user_line
 
 def _former(tensor: Tensor) -> Tensor:
     """What a tensor is that gets another shape: views of the tensor are views of that from now on."""
+    refresh(tensor)
     tracer = state.tracer
     old = new_tensor(tensor._data) if tracer is None else tracer.wrap(tracer.value(tensor))
     if tracer is not None and tracer.is_silent(tensor):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.autograd.node import first_freed
+from eagerjit.autograd.release import first_freed
 from eagerjit.compiler.ir import Node
 from eagerjit.tensors.placement import device_of
 from eagerjit.tensors.tensor import Parameter, Tensor, View, new_tensor, share_storage, storage_of

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from eagerjit.autograd.node import GradNode, first_freed
+from eagerjit.autograd.node import GradNode, refresh_all
+from eagerjit.autograd.release import first_freed
 from eagerjit.compiled.joint import Backward, compile_call
 from eagerjit.compiled.variants import Variant, freed_node
 from eagerjit.compiler.ir import Node
@@ -223,6 +224,7 @@ class Recording:
             journal.clocks.check(tracer)
             flattening = Flattening(journal, self.where())
             shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
+            refresh_all(flattening.leaves)
             given_memory.check(tracer, flattening.leaves)
             keep_arrays_shared(tracer, flattening.leaves)
         finally:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.autograd.node import refresh
 from eagerjit.compiler.ir import Node
 from eagerjit.guards.comparing import Unchanged
 from eagerjit.guards.value_guards import guard_value
@@ -48,6 +49,7 @@ def note_asked(journal: Journal, tensor: Any, name: str = "") -> None:
     if name in _SLOTS:
         raise TraceBreak(f"it reads {name} of a tensor from outside", user_line())
     if name in _OF_HISTORY:
+        refresh(tensor)
         node = tensor._node
         journal.checks.append(lambda: tensor._node is node)
 

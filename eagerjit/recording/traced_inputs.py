@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
@@ -15,7 +14,6 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import contiguous_strides, strides_of_permuted
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf, WriteGuard
 from eagerjit.recording.arrays import TracedNumber
-from eagerjit.recording.dropped import is_dropped
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_numbers import Numbers
 from eagerjit.recording.traced_places import Places
@@ -70,10 +68,6 @@ class Inputs(Places, Numbers):
     def value(self, tensor: Tensor) -> Node:
         """The node that holds a tensor's present value."""
         raise NotImplementedError
-
-    def has_dropped(self, reference: weakref.ref[Tensor]) -> bool:
-        """Whether nothing but this recording holds the tensor to which a weak reference leads."""
-        return is_dropped(self._values, reference)
 
     def writes_to(self, tensor: Tensor) -> int:
         """How often the memory of a tensor was written in this trace."""

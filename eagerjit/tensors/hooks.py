@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.runtime import mode
+from eagerjit.runtime.binding import bound
 
 if TYPE_CHECKING:
     from eagerjit.tensors.tensor import Tensor
@@ -44,6 +45,7 @@ def add_hook(hooks: dict[int, Any], hook: Any, prepend: bool = False) -> Handle:
 
 def node_hooks(tensor: Tensor) -> dict[int, Any]:
     """The hooks of a tensor that is not a leaf: the smaller their numbers, the earlier they are called."""
+    bound.refresh(tensor)
     if tensor._node.hooks is None:
         tensor._node.hooks = {}
     return tensor._node.hooks.setdefault(tensor._index, {})

@@ -11,6 +11,8 @@ from eagerjit.autograd.node import AFTER_ALL_HOOKS
 from eagerjit.devices import CPU
 from eagerjit.ops import views
 from eagerjit.ops.index import own_array
+from eagerjit.runtime import mode
+from eagerjit.runtime.binding import bound
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
 from eagerjit.tensors.conversion import constant_property
@@ -25,6 +27,7 @@ _SPARSE = {"sparse": "sparse_coo", "sparse_csr": "sparse_csr"}
 def _backward_hooks(tensor: Tensor) -> dict[int, Any] | None:
     """The hooks of `register_hook` by their handles' numbers; taking one out of the table takes it away."""
     _refuse_recording()
+    bound.refresh(tensor)
     if tensor._node is None:
         return (tensor._hooks or {}).get("grad")
     hooks = (tensor._node.hooks or {}).get(tensor._index)
@@ -193,7 +196,11 @@ def as_subclass(self: Tensor, cls: type) -> Any:
         raise TypeError("as_subclass(): cls must be a subclass of Tensor")
     if state.tracer is not None and not state.tracer.asks_classes:
         raise TraceBreak(f"a tensor was made a {cls.__name__}", user_line())
-    view = views.alias(self)
+    plain = mode.set_plain(True)
+    try:
+        view = views.alias(self)
+    finally:
+        mode.set_plain(plain)
     try:
         view.__class__ = cls
         return view

@@ -10,6 +10,7 @@ import numpy as np
 from eagerjit.compiler.ir import Node
 from eagerjit.devices import CPU
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.binding import bound
 from eagerjit.runtime.records import record
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.placement import NOWHERE, device_of, host_array
@@ -191,6 +192,7 @@ def format_tensor(tensor: Tensor) -> str:
         usual = (*usual, dtypes.int64, dtypes.bool_, dtypes.COMPLEX_OF.get(Defaults.dtype))
     if dtype not in usual or (known and data.size == 0 and dtype is not Defaults.dtype):
         suffixes.append(f"dtype={dtype}")
+    bound.refresh(tensor)
     if tensor._node is not None:
         suffixes.append(f"grad_fn={tensor._node!r}")
     elif tensor._requires_grad:

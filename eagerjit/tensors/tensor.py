@@ -12,6 +12,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import dtypes, layout, mode
+from eagerjit.runtime.binding import bound
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.source import Place
 from eagerjit.runtime.views import TensorCall
@@ -20,16 +21,17 @@ from eagerjit.tensors.typed import TensorOperators
 
 
 class Storage:
-    """What all views of one memory share: how often it was written in place, and where last; the views themselves.
+    """What all views of one memory share: how often it was written in place, and where last; the views themselves, and
+    how many there have been.
 
     `whole` is the array of all of it where no tensor needs to be over all, as in a file. Others have no such attribute.
     """
 
-    __slots__ = ("source", "version", "views", "whole")
+    __slots__ = ("registered", "source", "version", "views", "whole")
     whole: np.ndarray
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version = self.registered = 0
         self.source: Place | None = None
         self.views: list[weakref.ref[Tensor]] = []
 
@@ -38,19 +40,23 @@ class Storage:
         if len(self.views) >= 16 and len(self.views) & (len(self.views) - 1) == 0:
             self.views = [r for r in self.views if r() is not None]
         self.views.append(weakref.ref(view))
+        view._view.number = self.registered
+        self.registered += 1
 
 
 class View:
     """How a tensor was made from its base: the same view of another value, and the base with the view overwritten.
 
     `tracked` views take part in the gradients of in-place writes; those made without gradients do not. `among` is
-    the function that gave this view as one of several, to which writes with gradients are refused.
+    the function that gave this view as one of several, to which writes with gradients are refused. `number` is the
+    view's among all that were registered.
     """
 
-    __slots__ = ("among", "arguments", "base", "op", "tracked")
+    __slots__ = ("among", "arguments", "base", "number", "op", "tracked")
 
     def __init__(self, base: Tensor, op: Any, arguments: tuple[Any, ...], tracked: bool, among: Any = None):
         self.base, self.op, self.arguments, self.tracked, self.among = base, op, arguments, tracked, among
+        self.number = 0
 
     def read(self, tracer: Any, base: Node) -> Node:
         """The view of another value of the base."""
@@ -171,6 +177,7 @@ class Tensor(TensorOperators, metaclass=TensorClass):
         """The autograd node that produced this tensor, None for a leaf."""
         if self._requires_grad:
             self._refuse_in_trace("the history of a tensor from outside was read")
+            bound.refresh(self)
         return self._node
 
     @property

@@ -11,7 +11,7 @@ from eagerjit import pytree
 from eagerjit.amp.autocast import switch
 from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.expansion import CHECKPOINTS
-from eagerjit.autograd.node import GradNode, Several, described, overwritten
+from eagerjit.autograd.node import GradNode, Several, described, overwritten, refresh_all
 from eagerjit.autograd.stale import check_inputs
 from eagerjit.effects.cautions import caution
 from eagerjit.generator import Snapshot, default_streams
@@ -170,6 +170,7 @@ class _Checkpoint(Several):
         """The results that a run which began then has given, as those of one node."""
         leaves: list[Any] = []
         structure = pytree.flatten(found, leaves)
+        refresh_all(leaves)
         made = [isinstance(x, Tensor) and x._node is not None and x._node.sequence > began for x in leaves]
         self.positions = [i for i, is_made in enumerate(made) if is_made]
         if not self.positions:

@@ -23,10 +23,15 @@ from eagerjit.runtime.native.context import (
     NONE,
     OBJECT_TYPE,
     RECORD_NODE,
+    REFRESH_VIEW,
     REQUIRES_GRAD,
     STORAGE,
     STORAGE_VERSION,
     TRUE,
+    VIEW,
+    VIEW_BASE,
+    VIEW_TRACKED,
+    VIEW_TYPE,
     context,
 )
 from eagerjit.runtime.native.language import (
@@ -45,12 +50,14 @@ from eagerjit.runtime.native.operators import held_code_of, is_tuple, tuple_of
 from eagerjit.runtime.native.places import user_code
 
 PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
+PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyTuple_Type = external_data("PyTuple_Type")
+PyLong_Type = external_data("PyLong_Type")
 PyList_Type = external_data("PyList_Type")
 
 MOST_INPUTS = 64
@@ -113,6 +120,12 @@ def put(node: ptr, offset: i64, value: ptr) -> i64:
     store_ptr(node, slot, value)
     Py_DecRef(before)
     return 0
+
+
+def reserve_sequences(count: i64) -> None:
+    """What `mode.reserve_sequences` does."""
+    words = load_ptr(context, MODE_WORDS)
+    store_i64(words, 8 * SEQUENCE_WORD, load_i64(words, 8 * SEQUENCE_WORD) + count)
 
 
 def _next_sequence() -> ptr:
@@ -216,8 +229,62 @@ def _recorded(op: ptr, arguments: ptr, n: i64, result: ptr, replaced: ptr) -> i6
     return 0
 
 
+def _place_of(tensor: ptr) -> i64:
+    """The place of a tensor's node in the order of execution: -1 without one, -2 where it is no integer."""
+    node = load_ptr(tensor, load_i64(context, NODE))
+    if node == 0 or node == load_ptr(context, NONE):
+        return -1
+    sequence = load_ptr(node, load_i64(context, NODE_SEQUENCE))
+    return PyLong_AsLongLong(sequence) if load_ptr(sequence, OBJECT_TYPE) == PyLong_Type else -2
+
+
+def base_of(tensor: ptr) -> ptr:
+    """What a tensor is a view of that takes part in the gradients of writes; null where it is none."""
+    view = load_ptr(tensor, load_i64(context, VIEW))
+    if view == 0 or load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
+        return 0
+    if load_ptr(view, load_i64(context, VIEW_TRACKED)) != load_ptr(context, TRUE):
+        return 0
+    return load_ptr(view, load_i64(context, VIEW_BASE))
+
+
+def refresh(tensor: ptr) -> i64:
+    """Brings the history of a view up to date if its base has been written since; -1 on failure."""
+    root = tensor
+    base = base_of(tensor)
+    while base:
+        root = base
+        base = base_of(root)
+    written = _place_of(root)
+    if root == tensor or written == -1 or (written >= 0 and _place_of(tensor) >= written):
+        return 0
+    done = PyObject_CallFunctionObjArgs(load_ptr(context, REFRESH_VIEW), tensor, ptr(0))
+    if done == 0:
+        return -1
+    Py_DecRef(done)
+    return 0
+
+
+def _refresh_all(arguments: ptr, n: i64) -> i64:
+    """The same for tensors among arguments, and in tuples among them."""
+    for i in range(n):
+        argument = load_ptr(arguments, 8 * i)
+        if is_tensor(argument):
+            if refresh(argument) < 0:
+                return -1
+        elif is_tuple(argument):
+            for k in range(PyTuple_Size(argument)):
+                item = PyTuple_GetItem(argument, k)
+                if is_tensor(item) and refresh(item) < 0:
+                    return -1
+    return 0
+
+
 def new_node(op: ptr, arguments: ptr, n: i64, output: ptr) -> ptr:
     """A new node of a call that gave `output`, to which the reference is taken over; null on failure."""
+    if _refresh_all(arguments, n) < 0:
+        Py_DecRef(output)
+        return 0
     node = new_instance(
         load_ptr(context, NODE_TYPE), load_ptr(context, NODE_DEFAULTS), load_i64(context, N_NODE_DEFAULTS)
     )

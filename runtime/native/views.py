@@ -18,12 +18,14 @@ from eagerjit.runtime.native.context import (
     N_VIEW_DEFAULTS,
     REGISTER_VIEW,
     STORAGE,
+    STORAGE_REGISTERED,
     STORAGE_VIEWS,
     TRUE,
     VIEW,
     VIEW_ARGUMENTS,
     VIEW_BASE,
     VIEW_DEFAULTS,
+    VIEW_NUMBER,
     VIEW_OP,
     VIEW_TRACKED,
     VIEW_TYPE,
@@ -58,6 +60,7 @@ ALIAS, RESHAPE, PERMUTE, EXPAND, SLICE, SELECT = 0, 1, 2, 3, 4, 5
 _REGISTERED = 16
 """Views of one memory from which on those that are gone are forgotten now and then."""
 
+PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
@@ -111,6 +114,13 @@ def _register(storage: ptr, view: ptr) -> i64:
         return -1
     status = PyList_Append(known, reference)
     Py_DecRef(reference)
+    number = load_ptr(storage, load_i64(context, STORAGE_REGISTERED))
+    next_number = PyLong_FromLongLong(PyLong_AsLongLong(number) + 1)
+    if next_number == 0:
+        return -1
+    replace_slot(load_ptr(view, load_i64(context, VIEW)), load_i64(context, VIEW_NUMBER), number)
+    replace_slot(storage, load_i64(context, STORAGE_REGISTERED), next_number)
+    Py_DecRef(next_number)
     return status
 
 

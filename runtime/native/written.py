@@ -27,6 +27,7 @@ from eagerjit.runtime.native.context import (
     READS_RESULT,
     REQUIRES_GRAD,
     STORAGE,
+    STORAGE_REGISTERED,
     STORAGE_VIEWS,
     TRUE,
     VIEW,
@@ -34,7 +35,6 @@ from eagerjit.runtime.native.context import (
     VIEW_ARGUMENTS,
     VIEW_BASE,
     VIEW_OP,
-    VIEW_TRACKED,
     VIEW_TYPE,
     WRITEABLE_FLAG,
     context,
@@ -53,7 +53,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_ptr,
 )
-from eagerjit.runtime.native.nodes import adopt, is_floating, new_node, put
+from eagerjit.runtime.native.nodes import adopt, base_of, is_floating, new_node, put, refresh, reserve_sequences
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     Py_IncRef,
@@ -71,6 +71,7 @@ PyList_Size = external("i64 PyList_Size(ptr)")
 PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
+PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
 PyObject_CallNoArgs = external("ptr PyObject_CallNoArgs(ptr)")
 PyObject_GetAttrString = external("ptr PyObject_GetAttrString(ptr, ptr)")
 
@@ -139,19 +140,10 @@ def _is_leaf(tensor: ptr) -> bool:
     return load_ptr(tensor, load_i64(context, NODE)) == load_ptr(context, NONE)
 
 
-def _base_of(view: ptr) -> ptr:
-    """What a view shows that takes part in the gradients of writes; null for other views."""
-    if load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
-        return 0
-    if load_ptr(view, load_i64(context, VIEW_TRACKED)) != load_ptr(context, TRUE):
-        return 0
-    return load_ptr(view, load_i64(context, VIEW_BASE))
-
-
 def _written_part(target: ptr) -> ptr:
     """What goes on the tape where a view of a whole was written (a new reference); null where Python sees to it."""
     view = load_ptr(target, load_i64(context, VIEW))
-    base = _base_of(view)
+    base = base_of(target)
     none = load_ptr(context, NONE)
     if base == 0 or load_ptr(view, load_i64(context, VIEW_AMONG)) != none:
         return 0
@@ -241,6 +233,7 @@ def _write_and_record(callee: ptr, full: ptr, n: i64, serve: ptr, result: ptr, o
     base = target
     if over:
         base = load_ptr(load_ptr(target, load_i64(context, VIEW)), load_i64(context, VIEW_BASE))
+    had_history = load_ptr(base, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE)
     whole = _as_it_was(base)
     if whole == 0:
         return FAILED
@@ -265,7 +258,8 @@ def _write_and_record(callee: ptr, full: ptr, n: i64, serve: ptr, result: ptr, o
             written = _overwrite(base, whole, target, node, over)
         else:
             adopt(target, node)
-        if written < 0 or _refresh_views(base) < 0:
+        reserve_sequences(PyLong_AsLongLong(load_ptr(storage_of(base), load_i64(context, STORAGE_REGISTERED))))
+        if written < 0 or (had_history == 0 and _refresh_views(base) < 0):
             Py_DecRef(load_ptr(result, 0))
             status = FAILED
     Py_DecRef(node)
@@ -328,45 +322,14 @@ def _arguments_of(view: ptr, to: ptr) -> i64:
 
 
 def _refresh_views(base: ptr) -> i64:
-    """Reads the views of a base from its new history; -1 on failure."""
+    """Reads the views of a base from its first history; -1 on failure."""
     views = load_ptr(storage_of(base), load_i64(context, STORAGE_VIEWS))
     for i in range(PyList_Size(views)):
         view = PyObject_CallNoArgs(PyList_GetItem(views, i))
         if view == 0:
             return -1
-        status = _refresh(view, base)
+        status = refresh(view) if is_tensor(view) else i64(0)
         Py_DecRef(view)
         if status < 0:
             return -1
-    return 0
-
-
-def _refresh(tensor: ptr, base: ptr) -> i64:
-    """Reads a view from the history of its base, if it is one of this; -1 on failure."""
-    none = load_ptr(context, NONE)
-    if not is_tensor(tensor) or tensor == base or is_floating(tensor) != 1:
-        return 0
-    view = load_ptr(tensor, load_i64(context, VIEW))
-    if view == none or PyTuple_Size(load_ptr(view, load_i64(context, VIEW_ARGUMENTS))) > MAX_PARAMETERS - 2:
-        return 0
-    owner = _base_of(view)
-    root = owner
-    while root and load_ptr(root, load_i64(context, VIEW)) != none:
-        above = _base_of(load_ptr(root, load_i64(context, VIEW)))
-        if above == 0:
-            break
-        root = above
-    if owner == 0 or root != base:
-        return 0
-    old = _as_it_was(tensor)
-    if old == 0:
-        return -1
-    inputs = buffer(8 * MAX_PARAMETERS)
-    store_ptr(inputs, 0, owner)
-    n = 1 + _arguments_of(view, inputs + 8)
-    made = _node_over(tensor, load_ptr(view, load_i64(context, VIEW_OP)), inputs, n, old)
-    if made == 0:
-        return -1
-    adopt(tensor, made)
-    Py_DecRef(made)
     return 0

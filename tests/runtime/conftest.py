@@ -19,7 +19,7 @@ def classes() -> Iterator[None]:
     Afterwards what was bound before is bound again.
     """
     kinds = bound.tensor_types, bound.node_type, bound.storage_type
-    before = *kinds, bound.written, bound.view_type, bound.shape_type
+    before = *kinds, bound.written, bound.view_type, bound.shape_type, bound.device_type, bound.refresh
     chosen = os.environ.pop("EAGERJIT_NATIVE", None)
     bind((Tensor, Parameter), Node, Storage)
     layout.ready()
