@@ -275,15 +275,22 @@ def _told_from(result: Any, arguments: tuple[Any, ...]) -> Any:
     return result.detach() if any(result is a for a in arguments) else result
 
 
-def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
-    """The tensor as it was when `node` read it, if a gradient flows to it: in-place writes changed its history."""
+def edge(tensor: Tensor, node: GradNode, found: dict[int, tuple[float, Tensor]] | None = None) -> Tensor | None:
+    """The tensor as it was when `node` read it, if a gradient flows to it: in-place writes changed its history.
+
+    A walk keeps in `found` what it has found for a node, from where the search goes on for nodes before that.
+    """
     read, reshaped = tensor, False
+    if found is not None and (last := found.get(id(tensor))) is not None and last[0] >= node.sequence:
+        tensor = last[1]
     while tensor._node is not None and tensor._node.sequence > node.sequence:
         before = tensor._node.replaced
         if before is None:
             return None
         reshaped = reshaped or hasattr(tensor._node.op, "view_eager")
         tensor = before
+    if found is not None and not reshaped:
+        found[id(read)] = node.sequence, tensor
     if reshaped:
         node.inputs = tuple([_exchanged(x, read, tensor) for x in node.inputs or ()])
     return tensor if tensor._requires_grad else None

@@ -11,6 +11,7 @@ import numpy as np
 
 from eagerjit.autograd.expansion import current
 from eagerjit.autograd.node import GradNode, any_requires_grad, edge
+from eagerjit.autograd.walk_graph import flat
 from eagerjit.compiler.ir import Node
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -26,13 +27,13 @@ def release(nodes: dict[GradNode, list[Any]], several: set[GradNode], untouched:
     has reached the `untouched`.
     """
     gone: set[GradNode] = set()
-    for node in reversed(nodes):
+    for node, edges in reversed(nodes.items()):
         if node in untouched:
             continue
         if node in several:
             if not node.op.release(node, gone):
                 continue
-        elif lasts(node, gone):
+        elif lasts(node, gone, edges):
             if state.tracer is None:
                 lighten(node)
             continue
@@ -40,15 +41,17 @@ def release(nodes: dict[GradNode, list[Any]], several: set[GradNode], untouched:
         node.inputs = node.output = None
 
 
-def lasts(node: GradNode, gone: Collection[GradNode]) -> bool:
-    """Whether a node saves no values and its gradients flow to none of the nodes that are gone."""
+def lasts(node: GradNode, gone: Collection[GradNode], edges: Sequence[Any] | None = None) -> bool:
+    """Whether a node saves no values and its gradients, by the edges given, flow to none of the nodes that are gone."""
     saved, inputs = getattr(node.op, "saved_by", None), node.inputs
     if saved is None or inputs is None:
         return False
     for x, read in zip(inputs, saved, strict=False):
         if read and any_requires_grad((x,)) and any(p is None or _holds_tensors(inputs[p]) for p in read):
             return False
-    return not gone or all(map(_is_light, inputs)) or all(t._node not in gone for t in sources(inputs, node))
+    if not gone or all(map(_is_light, inputs)):
+        return True
+    return all(t._node not in gone for t in (sources(inputs, node) if edges is None else flat(edges)))
 
 
 def sources(values: Sequence[Any], node: GradNode) -> Iterator[Tensor]:

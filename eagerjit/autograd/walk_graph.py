@@ -20,7 +20,9 @@ _sequence = operator.attrgetter("sequence")
 _expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
 
 
-def _edges(node: GradNode, first: float) -> tuple[list[Any], bool]:
+def _edges(
+    node: GradNode, first: float, before: dict[int, tuple[float, Tensor]] | None = None
+) -> tuple[list[Any], bool]:
     """Per input the tensor that a gradient flows to, None, or a list of these; whether a saved value may be stale."""
     inputs, sequence = node.inputs, node.sequence
     if inputs is None:
@@ -38,7 +40,7 @@ def _edges(node: GradNode, first: float) -> tuple[list[Any], bool]:
                 if _expanded:
                     x = current(x, first)
                 made_by = x._node
-                out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
+                out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node, before))
             else:
                 out.append(None)
         elif kind in _SEQUENCES and any(isinstance(e, Tensor) and e._requires_grad for e in x):
@@ -48,7 +50,8 @@ def _edges(node: GradNode, first: float) -> tuple[list[Any], bool]:
     return out, written
 
 
-def _flat(edges: list[Any]) -> list[Tensor]:
+def flat(edges: Sequence[Any]) -> list[Tensor]:
+    """The tensors that gradients flow to, of edges as `collect` gives them."""
     out: list[Tensor] = []
     for e in edges:
         if isinstance(e, list):
@@ -60,7 +63,7 @@ def _flat(edges: list[Any]) -> list[Tensor]:
 
 def edges_of(node: GradNode) -> list[Tensor]:
     """The tensors that gradients flow to from a node."""
-    return _flat(_edges(node, beginning())[0])
+    return flat(_edges(node, beginning())[0])
 
 
 def collect(
@@ -84,6 +87,7 @@ def collect(
     stack: list[Any] = [t._node for t in roots if t._node is not None]
     ordered = len(stack) == 1
     looked_into: list[GradNode] = []
+    before: dict[int, tuple[float, Tensor]] = {}
     while stack:
         node = stack.pop()
         if node in found:
@@ -99,7 +103,7 @@ def collect(
         if node.inputs is None:
             found[node] = []
             continue
-        edges, written = _edges(node, first)
+        edges, written = _edges(node, first, before)
         found[node] = edges
         if written:
             stale.add(node)

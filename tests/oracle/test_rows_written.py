@@ -142,6 +142,32 @@ def test_compiled_operations_grow_with_the_number_of_rows(name: str) -> None:
     assert counts[2] - counts[1] <= 2 * (counts[1] - counts[0]) + 4
 
 
+def test_walks_look_for_what_was_read_in_steps_that_grow_with_the_number_of_rows() -> None:
+    """Tensors that are large enough for slices to be added in place are walked in Python."""
+    looks = 0
+
+    class Counted(GradNode):
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> Any:
+            nonlocal looks
+            looks += name == "replaced"
+            return super().__getattribute__(name)
+
+    counts = []
+    for n in (10, 20, 40):
+        x = ej.ones(1000, requires_grad=True)
+        out = ej.zeros(n, 1000)
+        out[0] = x
+        for i in range(n - 1):
+            out[i + 1] = out[i] * 0.5 + x
+            out._node.__class__ = Counted
+        looks = 0
+        out.sum().backward()
+        counts.append(looks)
+    assert 0 < counts[2] - counts[1] <= 2 * (counts[1] - counts[0]) + 4
+
+
 class Doubled:
     """A function of one's own, in either library."""
 
