@@ -292,19 +292,22 @@ class Journal(Ages, Reads):
         """Remember what an attribute, an item or a variable holds, to put it back."""
         key = plain_key(key)
         slot = id(holder), key
-        if slot in self._saved or (isinstance(holder, list) and (id(holder), ABSENT) in self._saved):
+        if isinstance(holder, list) and (id(holder), ABSENT) in self._saved:
             return  # a list whose items were saved is put back as a whole: it may be shorter when it is
+        names = table_of(holder, key) if deleting else None
+        known = slot in self._saved
+        if known and names is None:
+            return
         self._saved.add(slot)
         self._alive.append(holder)
         self._decide(holder)
-        names = table_of(holder, key)
-        if deleting and names is not None:  # what is put back must also be in its place
+        value = LOOK[kind](holder, key)
+        if not known:
+            self.beginning.slots.append((holder, key, kind, value))
+        if names is not None:  # what is put back must also be in its place
             before = copy_of(names)
-            self.beginning.slots.append((holder, key, kind, LOOK[kind](holder, key)))
             self._undo.append((holder, lambda: restore_contents(names, before)))
             return
-        value = LOOK[kind](holder, key)
-        self.beginning.slots.append((holder, key, kind, value))
         store, delete, look = STORE[kind], DELETE[kind], LOOK[kind]
 
         def undo() -> None:

@@ -53,6 +53,18 @@ class Keyed:
         )
         return direct and id(value) in self._known and not self._is_read_whole(value)
 
+    def item(self, container: Any, key: Any, use: str) -> bool:
+        """Code is about to read an item by its key; whether a guard tells of that.
+
+        What `+=` and the like replace becomes an input as it is read, unless functions find it, which are watched in
+        between: then calls compare all that the dictionary holds.
+        """
+        if use != "replaced":
+            return self.read(container, key, use, makes=True)
+        if not self._is_key(key) and _is_found_by_code(key):
+            self.journal.handed_over[id(container)] = container
+        return False
+
     def read(self, container: Any, key: Any, use: str = "read", makes: bool = False, opens: bool = True) -> bool:
         """Code is about to read an item by its key; whether a guard tells of that.
 
@@ -246,6 +258,13 @@ class Keyed:
         leaf = tracer.new_leaf()
         tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(container))
         return leaf
+
+
+def _is_found_by_code(key: Any) -> bool:
+    """Whether functions tell which key is another one."""
+    if isinstance(key, (tuple, frozenset)) and any(map(_is_found_by_code, key)):
+        return True
+    return any(isinstance(found, FunctionType) for found in (type(key).__hash__, type(key).__eq__))
 
 
 def _reaches(value: Any, container: Any, attributes: bool) -> bool:

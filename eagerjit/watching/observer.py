@@ -223,9 +223,8 @@ class Observer(Implicit, Imports):
         if kind := kind_of_option(self.journal, container, key):
             self._read = frame, container, key, kind
             return
-        if isinstance(container, dict) and not augmented and self.journal.keyed.read(
-            container, key, use_of_result(frame.f_code, frame.f_lasti), makes=True
-        ):
+        use = "replaced" if augmented else use_of_result(frame.f_code, frame.f_lasti)
+        if isinstance(container, dict) and self.journal.keyed.item(container, key, use):
             return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
         if isinstance(container, list) and not (type(key) is int and 0 <= key < len(container)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import types
+import weakref
 
 import eagerjit as torch
 from tests.soundness.framework import attempt, case
@@ -764,3 +765,62 @@ def a_number_is_replaced_and_then_another_key_is_removed(jit):
 
     for size in (3, 4, 3, 4, 3):
         yield f(ones(size)), table
+
+
+class Named:
+    """A key that is found by code of its own."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __eq__(self, other):
+        return isinstance(other, Named) and self.name == other.name
+
+
+@case
+def counts_under_keys_with_a_hash_of_their_own(jit):
+    counts, name = collections.Counter(), Named("a")
+
+    @jit
+    def f(x):
+        counts[name] += 1
+        return x * 2
+
+    for _ in range(4):
+        yield f(ones(2)), list(counts.values())
+    counts[Named("a")] = 20
+    yield f(ones(2)), list(counts.values())
+
+
+@case
+def numbers_under_tuples_with_a_hash_of_their_own(jit):
+    pair = "a", Named("b")
+    table = {pair: 1.0}
+
+    @jit
+    def f(x):
+        table[pair] *= 2
+        return x * 2
+
+    for _ in range(4):
+        yield f(ones(2)), list(table.values())
+
+
+@case(outcome="fell back")
+def items_assigned_and_then_deleted(jit):
+    table, alive = {"a": 1.0, "b": 2.0, "c": 3.0}, weakref.WeakSet()
+
+    @jit
+    def f(x):
+        keys = list(table)
+        table["a"] = 5.0
+        for key in keys:
+            del table[key]
+        return x * len(alive), keys
+
+    yield f(ones(2)), table
+    table.update(c=1.0, b=2.0, a=3.0)
+    yield f(ones(2)), table
