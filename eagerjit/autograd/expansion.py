@@ -108,16 +108,32 @@ def expand_checkpoints(nodes: Collection[GradNode]) -> bool:
     return bool(checkpoints)
 
 
-def _expand(node: GradNode, nodes: Collection[GradNode]) -> None:
-    if node in CHECKPOINTS:
-        node.op.check(node, (), ())
-    first = mode.next_sequence()
-    EXPANDED[node] = results = node.op.again()
-    _renumber(results, first, node.sequence, nodes)
+def made_again(node: GradNode) -> Sequence[Tensor]:
+    """The results of a call that a walk has come to, by the nodes that the plain call would have recorded."""
+    with untraced(), taken_apart():
+        return _made_again(node, [t._node for t in node.inputs or () if t._node is not None])
+
+
+def replace(node: GradNode, results: Sequence[Tensor]) -> None:
+    """Let walks go through what made these results, and run the node's hooks there."""
+    EXPANDED[node] = results
     for index, table in (node.hooks or {}).items():
         made_by = results[index]._node
         assert made_by is not None
         made_by.hooks = {**(made_by.hooks or {}), results[index]._index: table}
+
+
+def _expand(node: GradNode, nodes: Collection[GradNode]) -> None:
+    if node in CHECKPOINTS:
+        node.op.check(node, (), ())
+    replace(node, _made_again(node, nodes))
+
+
+def _made_again(node: GradNode, nodes: Collection[GradNode]) -> Sequence[Tensor]:
+    first = mode.next_sequence()
+    results: Sequence[Tensor] = node.op.again()
+    _renumber(results, first, node.sequence, nodes)
+    return results
 
 
 def _renumber(results: Sequence[Tensor], first: int, last: float, nodes: Collection[GradNode]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd import engine
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, Expand
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, Expand, made_again, replace
 from eagerjit.autograd.node import GradNode, Several, refresh_all, used_up
 from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
@@ -151,8 +151,9 @@ class CallOp(Compiled):
     def release(self, node: GradNode, gone: Collection[GradNode]) -> bool:
         """Note the part of the call that was walked last."""
         visit = self.last
-        if visit is None:
-            return True  # a recorded walk went through the plain call's operations
+        if visit is None:  # the walk went through the plain call's operations
+            EXPANDED.pop(node, None)
+            return True
         ended: frozenset[Hashable] = frozenset()
         if gone and visit.lasting:
             pairs = zip(self.keys, node.inputs or (), strict=True)
@@ -226,13 +227,19 @@ class CallOp(Compiled):
     def _by_operations(
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
     ) -> Any:
-        """The gradient by the plain call's operations: as part of a trace, or where code in it reads something else."""
-        roots = _results_again(self.differentiable, self.arguments)
+        """The gradient by the plain call's operations: as part of a trace, or where code in it reads something else.
+
+        Where it has a history, that is the history of the values inside the call, of which there is one each.
+        """
+        lasts = create_graph and state.tracer is None
+        roots = made_again(node) if lasts else self.again()
         present = _present(grads)
         targets = list(node.inputs or ())
         needed = list(itertools.compress(targets, needs))
         given, starts = [grads[i] for i in present], list(itertools.compress(known, needs))
         found = engine.run([roots[i] for i in present], given, needed, True, create_graph, None, 0, starts)
+        if lasts:
+            replace(node, roots)
         by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
         return tuple(map(by_id.get, map(id, targets)))
 

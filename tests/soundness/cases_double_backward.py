@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import attempt, case
 
 
 def squared(factor):
@@ -80,3 +80,40 @@ def code_of_second_gradients_acts_on_values(jit):
         f = jit(lambda x, of=of: (of(x, 0) * 1.5).sum())
         for sign in (1, 1, -1, -1, 1):
             yield second_gradients(f, torch.ones(2) * sign)
+
+
+@case
+def what_second_gradients_reach_is_added_inside_of_the_call(jit):
+    of = squared(lambda ctx, g, x, incoming: 1.0)
+    f = jit(lambda x, b: of(torch.addcmul(x, x, b), 0))
+    for n in (2, 5, 3):
+        x, b = torch.randn(n, 3), torch.randn(3).requires_grad_()
+        (g,) = torch.autograd.grad(f(x, b).square().mean(), b, create_graph=True)
+        g.square().sum().backward()
+        yield g, b
+
+
+@case
+def hooks_of_results_with_second_gradients_of_their_own(jit):
+    of, seen = squared(lambda ctx, g, x, incoming: 1.0), []
+    f = jit(lambda x, b: (of(x * b, 0), (x * b).sin()))
+    for n in (2, 3):
+        x, b = torch.randn(n, 3), torch.randn(3).requires_grad_()
+        y, z = f(x, b)
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        z.register_hook(lambda g: g * 2)
+        (g,) = torch.autograd.grad((y * z).sum(), b, create_graph=True)
+        (h,) = torch.autograd.grad((g * y.sum()).sum(), b, create_graph=True)
+        (h.square().sum() + z.sum()).backward()
+        yield seen, g, h, b
+
+
+@case
+def results_with_second_gradients_of_their_own_are_used_up(jit):
+    of = squared(lambda ctx, g, x, incoming: 1.0)
+    f = jit(lambda x: of(x * 1.5, 0).sin())
+    for n in (2, 3):
+        x = torch.randn(n).requires_grad_()
+        y = f(x).sum()
+        torch.autograd.grad(y, x, create_graph=True, retain_graph=False)
+        yield type(attempt(torch.autograd.grad, y, x))
