@@ -42,9 +42,10 @@ def is_traced(value: Any) -> bool:
 
 def refuse_inner(tracer: Tracer, results: Sequence[Any], where: str) -> None:
     """End the recording where a tensor has left the function that `vmap` or a loop has recorded for itself."""
-    values = [tracer.value(result) for result in results if is_traced(result)]
     known = {*tracer.inputs, *tracer.nodes}
-    if not known.issuperset(values):
+    values = {tracer.value(result) for result in results if is_traced(result)}
+    made = {*tracer.nodes} - known  # views, whose bases may lie in that function
+    if not known.issuperset((values | {x for node in made for x in node.inputs}) - made):
         raise TraceBreak("a tensor left the function that a transform has recorded", where)
 
 

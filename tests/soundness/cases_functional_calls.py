@@ -117,3 +117,17 @@ def a_tensor_that_leaves_a_mapped_function(jit):
     f = jit(lambda x: torch.func.vmap(one)(x))
     for n in (3, 3, 2):
         yield f(torch.ones(n, 2)), attempt(lambda: kept.last + 1)
+
+
+@case(outcome="fell back")
+def a_view_leaves_a_transform(jit):
+    kept = types.SimpleNamespace(last=None)
+
+    def one(x):
+        row = x[None]
+        kept.last = row.detach()
+        return (row * row).sum()
+
+    f = jit(torch.func.vmap(one))
+    for n in (2, 3):
+        yield f(torch.ones(n, 3))
