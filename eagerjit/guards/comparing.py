@@ -129,10 +129,7 @@ class Unchanged:
         self.kept: list[Any] = []
         self.changing, self.within = changing, within
         self.value, self.marked = value, frozenset[int]()
-        try:
-            self.before = contents(value, self.kept, changing, within)
-        except RecursionError:
-            raise TraceBreak("a container that it reads holds itself", user_line()) from None
+        self.before = contents(value, self.kept, changing, within)
         sized = isinstance(value, _CONTAINERS) and not hasattr(type(value), "holds_options")
         self.size = size_of(value) if sized else None
         holders = {holder for holder, _ in changing}
@@ -143,10 +140,7 @@ class Unchanged:
             return False  # lists that grow are not looked through
         if self.text is not None:
             return has_text(self.value, self.text)
-        try:
-            return bool(contents(self.value, None, self.changing, self.within, self.marked) == self.before)
-        except RecursionError:  # it holds itself now
-            return False
+        return bool(contents(self.value, None, self.changing, self.within, self.marked) == self.before)
 
     def mark(self, marked: frozenset[int]) -> None:
         """Compare containers with these ids, which the function changes, by identity as well."""
@@ -188,14 +182,25 @@ def contents(
 ) -> Any:
     """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these.
 
-    Containers in `marked` are known by both.
+    Containers in `marked` are known by both. What holds itself is like nothing else: no recording keeps it.
     """
+    try:
+        return _contents(value, kept, changing, within, marked)
+    except RecursionError:
+        if kept is not None:
+            raise TraceBreak("a container that it reads holds itself", user_line()) from None
+        return object()
+
+
+def _contents(
+    value: Any, kept: list[Any] | None, changing: Set[tuple[int, Any]], within: bool, marked: Set[int]
+) -> Any:
     if id(value) in marked:
-        return id(value), contents(value, kept, changing, within, marked - {id(value)})
+        return id(value), _contents(value, kept, changing, within, marked - {id(value)})
 
     def inner(v: Any) -> Any:
         if within or is_plain(v):
-            return contents(v, kept, changing, True, marked)
+            return _contents(v, kept, changing, True, marked)
         if kept is not None:
             kept.append(v)
         return id(v)

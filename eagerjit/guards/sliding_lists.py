@@ -79,7 +79,7 @@ class Windows:
         journal = self.journal
         slots = {slot for slot in journal.written if slot[1] is None and journal.is_observed(slot, guards)}
         for container, before in journal.beginning.containers:
-            slot, now = (id(container), None), contents(before)
+            slot, now = (id(container), None), contents(before, [])
             known = seen.setdefault(slot, now)
             slots |= {slot} if known != now else set()
             slots |= {(id(container), GROWS)} if type(container) is list and len(known) != len(now) else set()

@@ -58,3 +58,36 @@ def test_one_made_inside_is_a_result():
 
     found = work(torch.ones(2))
     assert found[1] is found and found[0].tolist() == [2.0, 2.0]
+
+
+def test_what_a_module_holds_begins_to_hold_itself():
+    module = torch.nn.Linear(2, 2)
+    module.table = {"scale": 2.0}
+
+    @torch.jit
+    def work(x):
+        module.table.update(module.table)
+        return module(x)
+
+    expected = module(torch.ones(2)).tolist()
+    assert work(torch.ones(2)).tolist() == expected
+    module.table["self"] = module.table
+    module.name = "another"
+    with pytest.warns(JitWarning, match="holds itself"):
+        assert work(torch.ones(2)).tolist() == expected
+
+
+def test_a_dictionary_that_a_function_changes_begins_to_hold_itself():
+    table, others = {"scale": 2.0}, {"shift": 1.0}
+
+    @torch.jit
+    def work(x):
+        table.update(others)
+        return x * 2
+
+    assert work(torch.ones(2)).tolist() == [2.0, 2.0]
+    table["self"] = table
+    others["scale"] = 3.0
+    with pytest.warns(JitWarning, match="holds itself"):
+        assert work(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert table == {"scale": 3.0, "shift": 1.0, "self": table}
