@@ -123,10 +123,11 @@ def _kept_in(values: list[Any], changing: Set[tuple[int, Any]]) -> set[int]:
 
 def _numbers_in(state: Any) -> set[Any]:
     """What the states of Modules and optimizers are made of, ids of tensors among it."""
-    found, pending = set[Any](), [state]
+    found, seen, pending = set[Any](), set[int](), [state]
     while pending:
         part = pending.pop()
-        if isinstance(part, (list, tuple, set, frozenset, dict)):
+        if isinstance(part, (list, tuple, set, frozenset, dict)) and id(part) not in seen:
+            seen.add(id(part))
             pending += [*part, *(part.values() if isinstance(part, dict) else ())]
         elif type(part) is int:
             found.add(part)
