@@ -215,7 +215,7 @@ class Op:
         """Run the Program for arguments of these types, compiling it at the first such call."""
         if is_nowhere(common(arguments)):
             return without_memory(self, arguments)
-        key, leaves = self.signature(arguments := with_tensors(arguments, self.numbers))
+        key, leaves = self.signature(arguments := with_tensors(arguments, self.numbers, self.steady))
         if self.once and key not in self.programs and (result := self.once(key, arguments)) is not None:
             return result
         programs = self.programs.setdefault(key, [])

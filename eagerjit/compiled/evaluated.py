@@ -50,9 +50,12 @@ def has_complex(arguments: Any) -> bool:
     return False
 
 
-def with_tensors(arguments: tuple[Any, ...], numbers: frozenset[int]) -> tuple[Any, ...]:
-    """The arguments of an eager call with tensors for complex `numbers`, so that another value compiles nothing."""
-    if not any(type(arguments[i]) is complex for i in numbers):
+def with_tensors(arguments: tuple[Any, ...], numbers: frozenset[int], steady: frozenset[int]) -> tuple[Any, ...]:
+    """The arguments of an eager call with tensors for complex `numbers`, so that another value compiles nothing.
+
+    Bodies compare those that are `steady`, which of complex ones are constants.
+    """
+    if not any(type(arguments[i]) is complex for i in numbers - steady):
         return arguments
     dtype = result_type(*(arguments[i] for i in numbers if arguments[i] is not None))
     return tuple(new_tensor(np.array(a, dtype.numpy)) if type(a) is complex else a for a in arguments)

@@ -198,6 +198,8 @@ def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tenso
     Halves are rounded once more than the product was, not by each factor.
     """
     dtype = result_type(input, product)
+    if not dtype.is_complex and (isinstance(beta, complex) or isinstance(alpha, complex)):
+        raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
     input, product = input.to(wide(input.dtype)), product.to(wide(product.dtype))
     if not (input.dtype.is_differentiable or product.dtype.is_differentiable):
         beta, alpha = int(beta), int(alpha)
