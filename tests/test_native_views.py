@@ -7,6 +7,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit.ops import pieces, subscript, views
+from eagerjit.ops.aliasing import expand_view
 from eagerjit.runtime import layout
 
 SOURCES = {
@@ -195,3 +196,10 @@ def test_what_has_no_such_view_is_copied(call, expected, dtype):
         base.mT.reshape(5, -1)
     with pytest.raises(RuntimeError, match="view"):
         base.detach().transpose(1, 2).view(6, -1)
+
+
+def test_expanded_dimensions_of_one_element() -> None:
+    """They keep their strides, whoever makes the view: what Python made for a first call had others."""
+    base = torch.ones(1).view(1, 1)
+    first = expand_view.view_eager(base._data, (1, 3))
+    assert tuple(s // first.itemsize for s in first.strides) == base.expand(1, 3).stride() == (1, 0)

@@ -167,7 +167,7 @@ def _expand_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
 
 def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     try:
-        expanded = np.broadcast_to(array, shape)
+        np.broadcast_to(array, shape)
     except ValueError:
         sizes = array.shape
         odd = max(i for i in range(-len(sizes), 0) if sizes[i] not in (1, shape[i]))
@@ -175,10 +175,10 @@ def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
             f"The expanded size of the tensor ({shape[odd]}) must match the existing size ({sizes[odd]}) at "
             f"non-singleton dimension {odd + len(shape)}.  Target sizes: {list(shape)}.  Tensor sizes: {list(sizes)}"
         ) from None
-    if not array.flags.writeable:
-        return expanded
-    # A view of it may be writable although it is not as a whole; NumPy's own is read-only for good.
-    return device_array.as_strided(array, shape, expanded.strides)
+    # A view of it may be writable although it is not as a whole; NumPy's own is read-only for good, and forgets the
+    # strides of dimensions of one element.
+    strides: Any = _expanded_strides(array.shape, array.strides, shape)
+    return device_array.as_strided(array, shape, strides)
 
 
 def _expand_overwrite(tracer: Any, base: Node, value: Node, shape: tuple[Any, ...]) -> Node:
