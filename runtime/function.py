@@ -98,7 +98,7 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
             try:
                 result = executable.run(args)
             except Exception as error:
-                if not repeated or queued_before(error, began):
+                if not repeated or type(error) is MemoryError or queued_before(error, began):
                     raise
                 break
             if result is MISS:

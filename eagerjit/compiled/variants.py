@@ -206,7 +206,7 @@ class Variant:
                 raise
             for array, values in before or ():
                 store(array, values)
-            if queued_before(error, began):
+            if type(error) is MemoryError or queued_before(error, began):
                 raise
             return FAILED
         finally:

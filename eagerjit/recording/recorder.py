@@ -140,8 +140,13 @@ class Recording:
                 self.known.left |= varying.left
 
         def variant() -> Variant:
-            with collecting_later(), tracer:
-                return compile()
+            later = collecting_later()
+            try:
+                with later, tracer:
+                    return compile()
+            except BaseException:
+                later.leave()  # an interrupt may have come before it was left
+                raise
 
         return variant
 

@@ -78,6 +78,7 @@ PyObject_HasAttrString = external("i32 PyObject_HasAttrString(ptr, ptr)")
 PyErr_Clear = external("void PyErr_Clear()")
 PyTuple_Type = external_data("PyTuple_Type")
 PyExc_Exception = external_data("PyExc_Exception")
+PyExc_MemoryError = external_data("PyExc_MemoryError")
 
 COUNT = 0x7FFF_FFFF_FFFF_FFFF  # the other bit of nargsf lets a callee overwrite the word before the arguments
 
@@ -119,13 +120,16 @@ def _finished(finish: ptr, made: ptr, flags: i64, arguments: ptr, n: i64) -> ptr
 
 
 def _is_own() -> i64:
-    """Whether an Exception is set that the plain call raises too: no such call knows of work that was queued before."""
+    """Whether an Exception is set that the plain call raises too: no such call knows of work that was queued before.
+
+    Python's own MemoryError may come after tensors were written, which must not be done twice.
+    """
     if not PyErr_ExceptionMatches(load_ptr(PyExc_Exception, 0)):
         return 0
     raised = buffer(24)
     PyErr_Fetch(raised, raised + 8, raised + 16)
     error = load_ptr(raised, 8)
-    own: i64 = 1
+    own: i64 = load_ptr(raised, 0) != load_ptr(PyExc_MemoryError, 0)
     if error != 0 and PyObject_HasAttrString(error, c_string("_of_queued_work")):
         own = 0
     PyErr_Restore(load_ptr(raised, 0), error, load_ptr(raised, 16))

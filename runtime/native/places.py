@@ -77,6 +77,7 @@ def user_code(offset: ptr) -> ptr:
         outer = PyFrame_GetBack(frame)
         Py_DecRef(frame)
         frame = outer
+    PyErr_Clear()  # a frame that has no object yet gets one, if there is memory
     return 0
 
 

@@ -161,8 +161,8 @@ def _written_part(target: ptr) -> ptr:
     return op
 
 
-def _is_recorded_here(callee: ptr, full: ptr, n: i64) -> bool:
-    """Whether this write can go on the tape by native code: of no leaf, and what no gradient reads."""
+def _is_recorded_here(callee: ptr, full: ptr, n: i64) -> i64:
+    """Whether this write can go on the tape by native code: of no leaf, and what no gradient reads; -1 on failure."""
     target = load_ptr(full, 0)
     if not is_tensor(target) or _is_leaf(target) or is_floating(target) != 1:
         return 0
@@ -171,6 +171,8 @@ def _is_recorded_here(callee: ptr, full: ptr, n: i64) -> bool:
     if copies & READS_RESULT and load_ptr(target, load_i64(context, VIEW)) != load_ptr(context, NONE):
         return 0
     storage = storage_of(target)
+    if storage == 0:
+        return -1
     for i in range(n):
         argument = load_ptr(full, 8 * i)
         if is_tuple(argument):
@@ -215,8 +217,9 @@ def write_recorded(callee: ptr, full: ptr, serve: ptr, result: ptr) -> i64:
     """Serves a call that writes a tensor, by `serve(callee, full, result)`, and puts it on the tape: its status."""
     n = load_i64(callee, OPERATOR_COUNT)
     target = load_ptr(full, 0)
-    if not _is_recorded_here(callee, full, n):
-        return MISSED
+    here = _is_recorded_here(callee, full, n)
+    if here <= 0:
+        return FAILED if here < 0 else MISSED
     over: ptr = 0
     if load_ptr(target, load_i64(context, VIEW)) != load_ptr(context, NONE):
         over = _written_part(target)

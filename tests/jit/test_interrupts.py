@@ -73,6 +73,18 @@ def test_an_interrupt_leaves_nothing_of_a_recording(monkeypatch: pytest.MonkeyPa
     assert count == [2]
 
 
+def test_an_interrupt_after_compiling_leaves_the_search_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(recording_lock.collecting_later):
+        def __exit__(self, *exc: object) -> None:
+            super().__exit__(*exc)
+
+    monkeypatch.setattr(recorder, "collecting_later", Later)
+    interrupted(monkeypatch, Later, "__exit__")
+    with pytest.raises(KeyboardInterrupt):
+        torch.jit(lambda x: x * 2)(torch.ones(3))
+    assert gc.isenabled()
+
+
 @pytest.mark.parametrize("name", ["gettrace", "settrace"])
 def test_an_interrupted_lock_is_free(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     class Watching:
