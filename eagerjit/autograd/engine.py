@@ -82,13 +82,13 @@ def run(
     if (casting := state.casting) is not None:
         set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
-    if len(several) > 1 and tracer is None and trail is None and not create_graph:
-        walk.joins = joined_calls(nodes, several, wanted)
     source = tracer.source if tracer is not None else None
     observation = pause_observation() if tracer is not None else None
     if tracer is not None and observation is not None:
         tracer.observation = observation
     try:
+        if len(several) > 1 and tracer is None and trail is None and not create_graph:
+            walk.joins = joined_calls(nodes, several, wanted)
         for position, root in enumerate(roots):
             walk.deposit(root, grads[position])
         for node, edges in nodes.items():

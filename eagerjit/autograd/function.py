@@ -187,8 +187,8 @@ class Function:
             args = given.args
         context = Context(cls.__name__, tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
         before = mode.set_grad_mode(False)
-        histories = {id(a): _history(a) for a in args if isinstance(a, Tensor)}
         try:
+            histories = {id(a): _history(a) for a in args if isinstance(a, Tensor)}
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(context, *args)
             else:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import eagerjit as torch
+from eagerjit.autograd import engine, function
 from eagerjit.effects import journal as journals
 from eagerjit.recording import recorder, recording_lock
 from eagerjit.recording.trace import Tracer
@@ -143,3 +144,30 @@ def test_compiling_in_the_background_leaves_flags_alone() -> None:
     function(torch.ones(3))
     function.wait()
     assert weights.requires_grad
+
+
+def test_an_interrupt_as_a_function_is_applied_leaves_gradients_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:
+            return gradient * 2
+
+    x = torch.ones(3, requires_grad=True)
+    interrupted(monkeypatch, function, "_history")
+    with pytest.raises(KeyboardInterrupt):
+        Double.apply(x)
+    assert torch.is_grad_enabled()
+
+
+def test_an_interrupt_as_gradients_begin_leaves_gradients_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.ones(3, requires_grad=True)
+    result = torch.jit(lambda x: (x**3).sum())(x)
+    (gradient,) = torch.autograd.grad(result, x, create_graph=True)
+    interrupted(monkeypatch, engine, "joined_calls")
+    with pytest.raises(KeyboardInterrupt):
+        (result + gradient.square().sum()).backward()
+    assert torch.is_grad_enabled()
