@@ -120,17 +120,15 @@ def _empty_cache() -> Any:
 
 
 def cache_limit() -> int:
-    """Most bytes kept for reuse: a quarter of the machine's memory unless set (or EAGERJIT_CACHED_MEMORY says)."""
-    value = _counter(layout.LIMIT).value
-    if value == 0:
-        value = _counter(layout.LIMIT).value = native().function("default_limit", ctypes.c_int64)()
-    return max(value, 0)
+    """Most bytes kept for reuse: a quarter of the memory that the process may have unless set (or
+    EAGERJIT_CACHED_MEMORY says)."""
+    return _counter(layout.LIMIT).value
 
 
 def set_cache_limit(limit: int) -> None:
     """Keeps at most `limit` bytes for reuse from now on; 0 keeps none."""
     if limit < 0:
         raise ValueError(f"the limit must not be negative, got {limit}")
-    _counter(layout.LIMIT).value = limit or -1
+    _counter(layout.LIMIT).value = limit
     if _counter(layout.CACHED).value > limit:
         empty_cache()

@@ -15,9 +15,9 @@ def _word(offset: int) -> ctypes.c_int64:
 
 
 def get_num_threads() -> int:
-    """Threads a kernel runs on, the caller included: the processors this process may use, or EAGERJIT_NUM_THREADS."""
-    threads = _word(layout.THREADS).value
-    return threads or int(native().function("default_threads", ctypes.c_int64)())
+    """Threads a kernel runs on, the caller included: EAGERJIT_NUM_THREADS, OMP_NUM_THREADS, or the processors that this
+    process may use."""
+    return _word(layout.THREADS).value
 
 
 def set_num_threads(threads: int) -> None:
@@ -26,13 +26,11 @@ def set_num_threads(threads: int) -> None:
         raise ValueError(f"the number of threads must be at least 1, got {threads}")
     from eagerjit.runtime.native.threads import HAS_FUTEX
 
-    get_num_threads()
     _word(layout.THREADS).value = min(threads, layout.MAX_THREADS) if HAS_FUTEX else 1
 
 
 def set_spin_microseconds(microseconds: float) -> None:
     """How long idle workers spin before they sleep (200 unless EAGERJIT_SPIN_MICROSECONDS says otherwise)."""
-    get_num_threads()
     _word(layout.SPIN_NANOSECONDS).value = max(1, int(microseconds * 1000))
 
 

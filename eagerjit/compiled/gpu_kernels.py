@@ -35,6 +35,7 @@ from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import GPU, Built
 from eagerjit.compiler.lower.emit import Amount, Pointer, Temporary
 from eagerjit.compiler.signature import Trace
+from eagerjit.runtime import allowance
 from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Op
@@ -234,7 +235,7 @@ def compile_ahead(call: GpuCall, architecture: int) -> None:
         with contextlib.suppress(Exception):
             binary(launch, architecture)
 
-    with ThreadPoolExecutor(min(len(distinct), len(os.sched_getaffinity(0)))) as pool:
+    with ThreadPoolExecutor(min(len(distinct), allowance.processors())) as pool:
         list(pool.map(compiled, distinct.values()))
 
 

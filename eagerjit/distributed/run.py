@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Sequence
 
 import eagerjit
+from eagerjit.runtime import allowance
 
 __all__ = ["main", "run"]
 
@@ -88,8 +89,9 @@ def _environment(options: argparse.Namespace, count: int, nodes: int) -> dict[st
     port = options.master_port or port
     if not port or (options.standalone and not options.master_port):
         port = str(_free_port(host)) if nodes == 1 else "29500"
-    threads = str(max(len(os.sched_getaffinity(0)) // count, 1))  # else every process would take all cores
-    limits = {k: threads for k in ("OMP_NUM_THREADS", "EAGERJIT_NUM_THREADS") if count > 1 and k not in os.environ}
+    threads = str(max(allowance.processors() // count, 1))  # else every process would take all cores
+    limited = count == 1 or not {"OMP_NUM_THREADS", "EAGERJIT_NUM_THREADS"}.isdisjoint(os.environ)
+    limits = {} if limited else {"OMP_NUM_THREADS": threads}
     return limits | {
         "MASTER_ADDR": host, "MASTER_PORT": port, "WORLD_SIZE": str(count * nodes), "LOCAL_WORLD_SIZE": str(count),
         "GROUP_RANK": options.node_rank or "0", "GROUP_WORLD_SIZE": str(nodes), "ROLE_NAME": "default",

@@ -26,14 +26,14 @@ OUT_OF_MEMORY = -1  # scratch memory could not be had
 ALLOCATED = 0  # bytes in use now
 PEAK = 8  # most bytes in use at once
 CACHED = 16  # bytes on the free lists
-LIMIT = 24  # most bytes the free lists may hold; 0 before the first block, -1: they hold nothing
+LIMIT = 24  # most bytes the free lists may hold
 FRESH = 32  # blocks taken from the C library
 REUSED = 40  # blocks taken from the free lists
 
 # -- the pool of threads: offsets in `thread_pool` (`threads.py`) -----------------------------------------------------
 MAX_THREADS = 256
-THREADS = 0  # threads to use, the caller included; 0 before they are counted
-SPIN_NANOSECONDS = 16  # how long waiting threads spin before they sleep; 0 before it is set
+THREADS = 0  # threads to use, the caller included
+SPIN_NANOSECONDS = 16  # how long waiting threads spin before they sleep
 
 # -- launches on a device (`device.py`) -------------------------------------------------------------------------------
 BESIDE = 6  # tasks, status, tables of functions, partials, counters, null

@@ -10,6 +10,8 @@ import ctypes
 import functools
 import os
 
+from eagerjit.runtime import allowance
+from eagerjit.runtime.native import agreed
 from eagerjit.runtime.native.parts import NativeLibrary, Part
 from eagerjit.runtime.once import lock, once
 
@@ -49,13 +51,38 @@ CONVOLUTIONS = Part(
 )
 
 
+SPIN_MICROSECONDS = 200
+
+
 @once
 def native() -> NativeLibrary:
     """What runs Programs."""
     stored = CORE.stored()
     library = CORE.loaded(stored) if stored else _improving(CORE)
+    settle(library)
     os.register_at_fork(after_in_child=library.function("forget_threads", None))
     return library
+
+
+def settle(library: NativeLibrary) -> None:
+    """Tells native code how many threads to use, how long they spin, and how many bytes to keep for reuse."""
+    pool, memory = library.address("thread_pool"), library.address("memory_counters")
+    threads = _number("EAGERJIT_NUM_THREADS", 1) or _number("OMP_NUM_THREADS", 1) or allowance.processors()
+    kept = _number("EAGERJIT_CACHED_MEMORY", 0)
+    words = {
+        pool + agreed.THREADS: min(threads, agreed.MAX_THREADS),
+        pool + agreed.SPIN_NANOSECONDS: 1000 * (_number("EAGERJIT_SPIN_MICROSECONDS", 1) or SPIN_MICROSECONDS),
+        memory + agreed.LIMIT: allowance.memory() // 4 if kept is None else kept,
+    }
+    for address, value in words.items():
+        ctypes.c_int64.from_address(address).value = value
+
+
+def _number(name: str, least: int) -> int | None:
+    """What a variable of the environment begins with, if it is a number and no less; one per nested region is OpenMP's
+    way."""
+    text = os.environ.get(name, "").split(",")[0].strip()
+    return int(text) if text.isdecimal() and int(text) >= least else None
 
 
 @once

@@ -10,13 +10,11 @@ the blocks of sizes that have not been asked for the longest go back to the C li
 
 from __future__ import annotations
 
-import os
 import sys
 
 from eagerjit.runtime.native.agreed import ALLOCATED, CACHED, FRESH, LIMIT, PEAK, REUSED
 from eagerjit.runtime.native.language import (
     buffer,
-    c_string,
     copy_bytes,
     external,
     fill_bytes,
@@ -37,16 +35,11 @@ posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
 madvise = external("i32 madvise(ptr, i64, i32)")
 usable_size = external(f"i64 {'malloc_size' if sys.platform == 'darwin' else 'malloc_usable_size'}(ptr)")
-sysconf = external("i64 sysconf(i32)")
-getenv = external("ptr getenv(ptr)")
-strtoll = external("i64 strtoll(ptr, ptr, i32)")
 
 ALIGNMENT = 64
 HUGE_PAGE = 2 << 20
 MADV_HUGEPAGE = 14
 LINUX = int(sys.platform == "linux")
-SC_PAGE_SIZE = os.sysconf_names["SC_PAGE_SIZE"]
-SC_PHYSICAL_PAGES = os.sysconf_names["SC_PHYS_PAGES"]
 MAXIMUM = 1 << 46
 N_CLASSES = 4 * 42
 SPARE = 64 << 20  # bytes that may be cached whatever is in use
@@ -118,21 +111,10 @@ def _fresh(block_bytes: i64) -> ptr:
         empty_cache()
         if posix_memalign(result, alignment, block_bytes) != 0:
             return 0
-    if load_i64(memory_counters, LIMIT) == 0:
-        store_i64(memory_counters, LIMIT, default_limit())
     if huge and LINUX:
         madvise(load_ptr(result), block_bytes, i32(MADV_HUGEPAGE))
     store_i64(memory_counters, FRESH, load_i64(memory_counters, FRESH) + 1)
     return load_ptr(result)
-
-
-def default_limit() -> i64:
-    """EAGERJIT_CACHED_MEMORY in bytes, otherwise a quarter of the machine's memory."""
-    text: ptr = getenv(c_string("EAGERJIT_CACHED_MEMORY"))
-    if text != 0:
-        wanted = strtoll(text, 0, 10)
-        return wanted if wanted > 0 else -1
-    return sysconf(SC_PHYSICAL_PAGES) * sysconf(SC_PAGE_SIZE) // 4
 
 
 def release(block: ptr, size: i64) -> None:

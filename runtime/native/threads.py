@@ -31,7 +31,6 @@ from eagerjit.runtime.native.language import (
     atomic_load_i32,
     atomic_store,
     buffer,
-    c_string,
     call_i64,
     external,
     global_bytes,
@@ -39,7 +38,6 @@ from eagerjit.runtime.native.language import (
     i64,
     load_i64,
     load_ptr,
-    load_u8,
     pause,
     ptr,
     store_i64,
@@ -52,13 +50,10 @@ pthread_create = external("i32 pthread_create(ptr, ptr, ptr, ptr)")
 pthread_detach = external("i32 pthread_detach(ptr)")
 pthread_sigmask = external("i32 pthread_sigmask(i32, ptr, ptr)")
 sigfillset = external("i32 sigfillset(ptr)")
-sched_getaffinity = external("i32 sched_getaffinity(i32, i64, ptr)")
 syscall = external("i64 syscall(i64, ...)")
 clock_gettime = external("i32 clock_gettime(i32, ptr)")
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
-getenv = external("ptr getenv(ptr)")
-strtoll = external("i64 strtoll(ptr, ptr, i32)")
 
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 0)
 HAS_FUTEX = int(sys.platform == "linux" and SYS_FUTEX != 0)
@@ -158,8 +153,7 @@ def is_worth_threads(work: i64) -> i64:
 
 def thread_count() -> i64:
     """The threads that jobs are split over, the caller included."""
-    threads = load_i64(thread_pool, THREADS)
-    return threads if threads else default_threads()
+    return load_i64(thread_pool, THREADS)
 
 
 def serial_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i64:
@@ -321,31 +315,6 @@ def _start_workers(threads: i64) -> i64:
     store_i64(thread_pool, STARTED, started)
     pthread_sigmask(SIG_SETMASK, old_signals, 0)
     return threads
-
-
-def default_threads() -> i64:
-    """Settles the number of threads: EAGERJIT_NUM_THREADS, otherwise the processors this process may run on."""
-    if load_i64(thread_pool, SPIN_NANOSECONDS) == 0:
-        microseconds = _environment_number(c_string("EAGERJIT_SPIN_MICROSECONDS"), 200)
-        store_i64(thread_pool, SPIN_NANOSECONDS, microseconds * 1000)
-    threads = _environment_number(c_string("EAGERJIT_NUM_THREADS"), 0)
-    if threads == 0 and HAS_FUTEX:
-        mask: ptr = buffer(128)
-        for bit in range(1024 if sched_getaffinity(0, 128, mask) == 0 else 0):
-            threads += (load_u8(mask, bit >> 3) >> (bit & 7)) & 1
-    if threads < 1 or not HAS_FUTEX:
-        threads = 1
-    threads = threads if threads < MAX_THREADS else MAX_THREADS
-    store_i64(thread_pool, THREADS, threads)
-    return threads
-
-
-def _environment_number(name: ptr, default: i64) -> i64:
-    text: ptr = getenv(name)
-    if text == 0:
-        return default
-    value = strtoll(text, 0, 10)
-    return value if value > 0 else default
 
 
 def forget_threads() -> None:

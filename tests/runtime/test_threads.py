@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from eagerjit.runtime import cpu, threads
+from eagerjit.runtime.allowance import processors
 from eagerjit.runtime.native import threads as layout
 from eagerjit.runtime.native.library import native
 
@@ -213,18 +214,22 @@ def test_settings() -> None:
     assert threads.get_num_threads() == layout.MAX_THREADS
 
 
-def test_the_number_of_threads_comes_from_the_environment() -> None:
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"EAGERJIT_NUM_THREADS": "7", "OMP_NUM_THREADS": "2"}, 7),
+        ({"OMP_NUM_THREADS": "3,1"}, 3),
+        ({"EAGERJIT_NUM_THREADS": "0", "OMP_NUM_THREADS": "none"}, min(processors(), layout.MAX_THREADS)),
+        ({}, min(processors(), layout.MAX_THREADS)),
+    ],
+)
+def test_the_number_of_threads_comes_from_the_environment(environment: dict[str, str], expected: int) -> None:
     script = "from eagerjit.runtime import threads; print(threads.get_num_threads())"
-    environment = {"EAGERJIT_NUM_THREADS": "7", "HOME": str(Path.home())}
+    environment["HOME"] = str(Path.home())
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert result.stdout.strip() == "7"
-    del environment["EAGERJIT_NUM_THREADS"]
-    result = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    assert int(result.stdout) == min(len(os.sched_getaffinity(0)), layout.MAX_THREADS)
+    assert int(result.stdout) == expected
 
 
 def test_the_child_of_a_fork_starts_threads_of_its_own(kernel: int) -> None:
