@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial, wraps
@@ -56,7 +57,13 @@ class Unasked(JitFunction):
         if self._left > 0 or self.is_complete:
             raise Busy
         self._left = Policy.after << len(self.variants)
-        return super()._another(*call)
+        began = time.perf_counter()
+        try:
+            return super()._another(*call)
+        except Busy:
+            # A thread that asks for the interpreter's lock beside one that computes waits again and again.
+            self._pending.wait(time.perf_counter() - began)
+            raise
 
     def _warn(self, reason: str, source: str, consequence: str) -> None:
         """Calls run as they do anyway."""
