@@ -11,25 +11,33 @@ from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock
 
+Needed = Sequence[Sequence[int | None]]
+
 
 class OpFacts(heap_types.raw_base("OpFactsBase", c.FACTS_FIELDS)):  # type: ignore[misc]
     """An operation on the tape.
 
-    span    whether its result is a part of its first argument, whose gradients are added up part by part
+    parts   whether its result is a part of its first argument, whose gradients are added up part by part, or that with
+            a part written
     fused   whether its gradients are Programs, which `add` tells of
-    saved   per argument those that its gradient reads, None among them for results; None if nothing is known
+    saved   per argument those that its gradient saves, None among them for results; None if nothing is known
+    read    the same of those that its gradient computes with
     """
 
     __slots__ = ("__dict__", "_calls", "_tables")
 
-    def __init__(self, span: bool, fused: bool, saved: Sequence[Sequence[int | None]] | None):
-        self._span, self._fused = int(span), int(fused)
-        words = [sum(c.RESULTS if p is None else 1 << p for p in set(read)) for read in saved or ()]
-        self._n_saved = -1 if saved is None else len(words)
-        table = (ctypes.c_int64 * max(len(words), 1))(*words)
-        self._saved, self._gradients = ctypes.addressof(table), 0
-        self._tables = [table]
+    def __init__(self, parts: int, fused: bool, saved: Needed | None, read: Needed | None):
+        self._parts, self._fused, self._gradients = parts, int(fused), 0
+        self._tables: list[Any] = []
+        self._saved, self._n_saved = self._told(saved)
+        self._read, self._n_read = self._told(read)
         self._calls: list[tuple[int, Any, int, bool]] = []
+
+    def _told(self, needed: Needed | None) -> tuple[int, int]:
+        """The address of a word per argument and how many there are, -1 where nothing is known."""
+        words = [sum(c.RESULTS if p is None else 1 << p for p in set(positions)) for positions in needed or ()]
+        self._tables.append(table := (ctypes.c_int64 * max(len(words), 1))(*words))
+        return ctypes.addressof(table), -1 if needed is None else len(words)
 
     def add(self, needs: int, call: Any, present: int, reads_output: bool) -> None:
         """The gradients for the arguments with a bit in `needs` are what `call` gives: those with one in `present`.

@@ -6,7 +6,26 @@ import pytest
 import eagerjit as torch
 from eagerjit.autograd import placed
 
+
+def rows_written(x, factor):
+    out = x * 1.0
+    for i in range(5):
+        out[i + 1] = out[i] * factor + x[i]
+    return (out * x).sum()
+
+
+def columns_written(x):
+    out = torch.zeros_like(x)
+    for i in range(5):
+        out[:, i : i + 2] = out[:, i : i + 1] * -0.0 + x[:, i, None]
+        out[3:5] = out[4:6] * 0.5 + x[3]
+    return (out * x).sum() + (out[1] * -0.0).sum()
+
+
 FUNCTIONS = {
+    "rows written": lambda x: rows_written(x, 0.9),
+    "rows written and negative zeros": lambda x: rows_written(x, -0.0) * -0.0,
+    "columns written": columns_written,
     "chunks": lambda x: torch.prod(torch.stack(x.chunk(2, 1)), 0).sum(),
     "halves across": lambda x: (x[: len(x) // 2] * x[len(x) // 2 :]).sum(),
     "rows": lambda x: sum((row * k).sum() for k, row in enumerate(x.unbind(0)[:5])),
@@ -78,6 +97,17 @@ def test_gradients_of_gradients_keep_their_history():
     (g,) = torch.autograd.grad((x[:40] ** 2 * x[40:]).sum(), x, create_graph=True)
     (h,) = torch.autograd.grad(g.sum(), x)
     assert torch.allclose(h, torch.cat([2 * x[40:] + 2 * x[:40], 2 * x[:40]]).detach())
+
+
+def test_rows_written_one_by_one_make_no_whole_tensor_to_add(monkeypatch):
+    x, shapes = torch.randn(100, requires_grad=True), []
+    plain = torch.Tensor.__add__
+    monkeypatch.setattr(torch.Tensor, "__add__", lambda a, b: (shapes.append(tuple(a.shape)), plain(a, b))[1])
+    out = torch.zeros(100, 100)
+    for i in range(9):
+        out[i + 1] = out[i] * 0.5 + x
+    out.sum().backward()
+    assert (100, 100) not in shapes and x.grad.tolist() == [sum(2 - 0.5**i for i in range(9))] * 100
 
 
 def test_a_sum_of_slices_makes_no_whole_tensor_for_each(monkeypatch):

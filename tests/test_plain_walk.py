@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
-from eagerjit.autograd import engine
+from eagerjit.autograd import engine, plain
 from eagerjit.nn import functional
 from eagerjit.runtime import layout, walking
 from eagerjit.runtime.native import improving
@@ -342,18 +342,35 @@ def test_threads_add_to_the_same_leaves(walk: str) -> None:
     assert np.allclose(a.grad.numpy(), 200 * (1 + b.detach().numpy()), rtol=1e-4)
 
 
-def test_slices_of_large_tensors_and_hooks_of_nodes_are_left_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_code_knows_which_values_gradients_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    check = plain.check_versions
+    monkeypatch.setattr(plain, "check_versions", lambda node, edges: asked.append(node.op.name) or check(node, edges))
+    x = torch.ones(4, requires_grad=True)
+    out = torch.zeros(5, 4)
+    for i in range(4):
+        out[i + 1] = out[i] + x
+    out.sum().backward()
+    assert not asked and x.grad.tolist() == [10.0] * 4
+    out = torch.zeros(5, 4)
+    for i in range(4):
+        out[i + 1] = out[i] * x
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+    assert asked == ["mul"]
+
+
+def test_hooks_of_nodes_are_left_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     collect = engine.collect
     monkeypatch.setattr(engine, "collect", lambda *given: asked.append(1) or collect(*given))
     large, small = torch.ones(5000, requires_grad=True), torch.ones(50, requires_grad=True)
-    (large[:10].sum() + small[:5].sum() + small[5:].sum()).backward()
+    (large[:10].sum() + large[20:].sum() + small[:5].sum() + small[5:].sum()).backward()
     assert not asked
-    (large[:10].sum() + large[20:].sum()).backward()
     middle = small * 2
     middle.register_hook(lambda g: g * 3)
     middle.sum().backward()
-    assert len(asked) == 2 and small.grad.tolist() == [7.0] * 50
+    assert len(asked) == 1 and small.grad.tolist() == [7.0] * 50
 
 
 def test_programs_are_forgotten_with_those_of_their_operations() -> None:

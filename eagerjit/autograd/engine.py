@@ -25,6 +25,7 @@ from eagerjit.autograd.release import release
 from eagerjit.autograd.stale import check_versions
 from eagerjit.autograd.walk_graph import Key, collect, first_wanted, key_of, relevant
 from eagerjit.runtime import mode
+from eagerjit.runtime.native.agreed import PART_SHOWN
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
@@ -216,8 +217,8 @@ class _Walk:
 
     def _through_one(self, node: GradNode, edges: list[Any], incoming: Any, needs: tuple[bool, ...]) -> None:
         """Through a node that stands for one operation."""
-        placed = self.placed if node.hooks is None and getattr(node.op, "span", None) else None
-        if placed is not None and self._add_part(placed, node, edges[0], incoming[0]):
+        placed = self.placed if node.hooks is None and (parts := getattr(node.op, "parts", 0)) else None
+        if placed is not None and parts == PART_SHOWN and self._add_part(placed, node, edges[0], incoming[0]):
             return
         results = node.op.backward(node, incoming, needs, self.create_graph)
         if self.create_graph and (formal := getattr(node.op, "formal", None)) is not None:
@@ -228,7 +229,7 @@ class _Walk:
             self._share(results)  # hooks may have kept them
         self._pass_on(edges, results, incoming)
         if placed is not None and edges[0] is not None and self.buffers[key_of(edges[0])] is results[0]:
-            placed.begin(key_of(edges[0]), node, results[0])
+            placed.begin(key_of(edges[0]), node, results[0], incoming[0])
 
     def _share(self, grads: Sequence[Any]) -> None:
         self.shared.update(map(id, grads))

@@ -14,6 +14,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import is_recorded_natively
 from eagerjit.runtime.instructions import instructions
+from eagerjit.runtime.native.context import MOST_BITS
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -364,7 +365,7 @@ def _positions_in(code: CodeType) -> frozenset[int]:
     return frozenset(positions)
 
 
-def arguments_read(rules: Sequence[Any] | None, count: int) -> tuple[Sequence[int | None], ...] | None:
+def arguments_read(rules: Sequence[Any] | None, count: int = MOST_BITS) -> tuple[Sequence[int | None], ...] | None:
     """Per argument the positions of those that its gradient's rule reads, None among them where it reads results; None
     as a whole without rules. `count` is how many arguments there are.
     """

@@ -1,7 +1,7 @@
 """The plain walk backwards, which native code does (`runtime/native/walk.py`): what Python tells it and does for it.
 
 It is that of the engine, node for node and bit for bit, without what few walks meet: recording, hooks of nodes,
-gradients of compiled calls' gradients, large tensors that were cut into slices.
+gradients of compiled calls' gradients.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
-from eagerjit.autograd.node import GradNode, filled, used_up
+from eagerjit.autograd.node import GradNode, arguments_read, filled, used_up
+from eagerjit.autograd.placed import Placed
 from eagerjit.autograd.release import lighten
 from eagerjit.autograd.stale import check_versions
+from eagerjit.autograd.walk_graph import key_of
 from eagerjit.runtime import walking
 from eagerjit.runtime.native.agreed import KIND_CALL, KIND_OP, KIND_OTHER, KIND_STRANGE
+from eagerjit.runtime.walking import OpFacts
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
@@ -34,7 +37,7 @@ def walk(
         return DECLINED
     wanted = None if targets is None else list(targets)
     shared = set(map(id, grads))
-    return _WALKER.walk((list(roots), list(grads), wanted, bool(retain_graph), bool(create_graph), shared))
+    return _WALKER.walk((list(roots), list(grads), wanted, bool(retain_graph), bool(create_graph), shared, Placed()))
 
 
 def _kind_of(kind: type) -> int:
@@ -48,6 +51,16 @@ def _kind_of(kind: type) -> int:
         found = KIND_STRANGE
     _kinds[kind] = found
     return found
+
+
+def _learn_facts(op: Any) -> OpFacts:
+    """Tell native code what a walk has to know of an operation."""
+    from eagerjit.calling.dispatch import Op
+
+    fused = type(op).backward is Op.backward and op.fused_rules
+    read = () if op.linear else arguments_read(op.rules)
+    op.facts = OpFacts(getattr(op, "parts", 0), fused, op.saved_by, read)
+    return op.facts
 
 
 def _gradients(node: GradNode, incoming: Any, needs: Any, create_graph: bool, shared: set[int]) -> Sequence[Any]:
@@ -87,7 +100,7 @@ _WALKER = walking.Walker(
     kinds=_kinds,
     kind_of=_kind_of,
     facts_name="facts",
-    learn=lambda op: op.learn_facts(),
+    learn=_learn_facts,
     learn_gradient=lambda op, needs: op.learn_gradient(needs),
     saves=lambda op: getattr(op, "saved_by", None) != (),
     gradients=_gradients,
@@ -101,4 +114,6 @@ _WALKER = walking.Walker(
     is_whole=lambda op: not op.inner,
     through_call=_through_call,
     release_call=lambda node, gone: node.op.release(node, gone),
+    add_part=lambda placed, node, base, total, grad: placed.add(key_of(base), node, total, grad),
+    begin_parts=lambda placed, node, base, total, grad: placed.begin(key_of(base), node, total, grad),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
@@ -12,13 +14,11 @@ from eagerjit.tensors.tensor import Tensor, version_of
 def check_versions(node: GradNode, edges: list[Any]) -> None:
     """Refuse values that were overwritten after they were saved."""
     op = node.op
-    read = None
-    if op.rules is not None:
-        used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
-        read = frozenset().union(*used)
+    needs = tuple([e is not None for e in edges])
+    read = None if op.rules is None else _positions_read(tuple(op.rules), needs)
+    reader = functools.partial(_reads, op, node.inputs or (), edges)
     reads_output = 1 in read if read is not None else not getattr(op, "derives", False)
-    reader = reader_of(op, node.inputs or (), edges)
-    if node.overwritten is not None and reads_output and (reader is None or reader.reads(1)):
+    if node.overwritten is not None and reads_output and reader(1):
         what = f"{described(node.outputs()[0])}, the output"
         raise RuntimeError(overwritten(what, node.op.name, node.source, node.overwritten))
     for index, x in enumerate(node.inputs or ()):
@@ -27,11 +27,21 @@ def check_versions(node: GradNode, edges: list[Any]) -> None:
         saved = node.versions[index] if node.versions is not None else 0
         if x._storage.version == saved:
             continue
-        if read is not None and index + 2 not in read:
-            continue
-        if reader is not None and not reader.reads(index + 2):
-            continue
-        raise stale_value(node, index, x, saved)
+        if (read is None or index + 2 in read) and reader(index + 2):
+            raise stale_value(node, index, x, saved)
+
+
+@functools.lru_cache(maxsize=4096)
+def _positions_read(rules: tuple[Any, ...], needs: tuple[bool, ...]) -> frozenset[int]:
+    """The positions of the values that the rules read which are needed."""
+    used = [positions_read(rule) for rule, needed in zip(rules, needs, strict=False) if rule and needed]
+    return frozenset().union(*used)
+
+
+def _reads(op: Any, inputs: Sequence[Any], edges: Sequence[Any], position: int) -> bool:
+    """Whether the gradient reads a value, as far as that can be told."""
+    reader = reader_of(op, inputs, edges)
+    return reader is None or reader.reads(position)
 
 
 def check_inputs(node: GradNode) -> None:

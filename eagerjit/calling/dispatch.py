@@ -359,12 +359,6 @@ class Op:
             op = self.gradients[key] = OpGradient(self, needs, n_outputs or 1)
         return op
 
-    def learn_facts(self) -> OpFacts:
-        """Tell native code what a walk backwards has to know of the op."""
-        fused = type(self).backward is Op.backward and self.fused_rules
-        self.facts = OpFacts(getattr(self, "span", None) is not None, fused, self.saved_by)
-        return self.facts
-
     def learn_gradient(self, needs: tuple[bool, ...]) -> None:
         """Tell native code the gradient of a single result for the arguments flagged in `needs`."""
         gradient = self.gradient(needs)

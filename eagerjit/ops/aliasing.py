@@ -15,6 +15,7 @@ from eagerjit.compiler.ops import indexing, views
 from eagerjit.compiler.shapes import inverse, reshape_strides, simplified
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
+from eagerjit.runtime.native.agreed import PART_SHOWN, PART_WRITTEN
 from eagerjit.state import state
 from eagerjit.tensors.tensor import WRITTEN_SEVERAL_TIMES, Tensor, View, new_tensor, share_storage
 
@@ -37,12 +38,12 @@ class ViewOp(Op):
     """Whether a view is meant to be written without what it is a view of having a gradient of that."""
     in_place = True
     """Whether a trace sees the view in its base's memory, rather than a copy of it."""
+    parts = 0
+    """PART_SHOWN for a part of each row, or some rows, of its base, in memory of its own."""
     written: Op | None = None
     """What is on the tape where the view was written; None before it has been."""
     strides: Callable[..., Exprs | None]
     """(shape and strides of the base, *arguments) -> the view's strides, where algebra can tell them."""
-    span: Callable[..., tuple[int, int, int]] | None = None
-    """(*arguments) -> a dimension, and where the view begins and ends along it; all of the others it shows in full."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class ViewOp(Op):
 class _Overwrite(Op):
     """(base, value, *arguments of the view) -> base with the view overwritten: a node of the tape, never computed."""
 
-    saved_by = None
+    saved_by, parts = None, PART_WRITTEN
 
     def __init__(self, view: ViewOp):
         self.name, self.view = f"overwrite_{view.name}", view
@@ -287,8 +288,7 @@ slice_view.strides = lambda shape, strides, dim, start, stop, step: (
 )  # fmt: skip
 select_view.strides = lambda shape, strides, dim, index: (*strides[:dim], *strides[dim + 1 :])
 
-slice_view.span = lambda dim, start, stop, step: (dim, start, stop)
-select_view.span = lambda dim, index: (dim, index, index + 1)
+slice_view.parts = select_view.parts = PART_SHOWN
 VIEWS = (alias_view, reshape_view, permute_view, expand_view, slice_view, select_view)
 """What native code puts on the tape, in its order (`runtime/native/views.py`)."""
 

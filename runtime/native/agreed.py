@@ -41,6 +41,7 @@ MOST_HIDDEN = 48  # parameters that the compiler may add to a kernel: of its own
 
 # -- what an object is to the walk of a tape (`walk_graph.py`) --------------------------------------------------------
 KIND_STRANGE, KIND_OP, KIND_OTHER, KIND_CALL = 0, 1, 2, 3
+PART_SHOWN, PART_WRITTEN = 1, 2  # of an operation's first argument
 
 # -- calls of the host that native code tries first -------------------------------------------------------------------
 POTRF, GETRF, GETRS, TRSM, GESDD, SYEVD, GEQRF, ORGQR = range(8)  # LAPACK's functions (`factors.py`)

@@ -180,12 +180,15 @@ READS_RESULT = 1 << 62
 
 PLAINLY, AS_FOUND = 1, 2  # writes: of memory in order, with a history too; what Python has looked at, without one
 
-FACTS_SPAN = 16  # of an Op on the tape: whether it shows a part of its first argument
+FACTS_PARTS = 16  # of an Op on the tape: PART_SHOWN or PART_WRITTEN, of its first argument
 FACTS_FUSED = 24  # whether its gradient is a Program
-FACTS_SAVED = 32  # a word per argument: a bit for each argument that its gradient reads, RESULTS for results
+FACTS_SAVED = 32  # a word per argument: a bit for each argument that its gradient saves, RESULTS for results
 FACTS_N_SAVED = 40  # -1: nothing is known of that
-FACTS_GRADIENTS = 48  # count, then per gradient of GRADIENT_WORDS: which arguments it is for, what to call, ...
+FACTS_READ = 48  # the same of what its gradient computes with, whatever PyTorch saves besides
+FACTS_N_READ = 56
+FACTS_GRADIENTS = 64  # count, then per gradient of GRADIENT_WORDS: which arguments it is for, what to call, ...
 RESULTS = 1 << 62
+MOST_BITS = 62  # arguments that such a word has bits for
 GRADIENT_NEEDS, GRADIENT_CALL, GRADIENT_PRESENT, GRADIENT_READS, GRADIENT_BYTES = 0, 8, 16, 24, 32
 
 # -- Python's part in a walk backwards: functions, and what they are asked by -----------------------------------------
@@ -206,6 +209,8 @@ WALKER_USED_UP = 120
 WALKER_IS_WHOLE = 128
 WALKER_THROUGH_CALL = 136
 WALKER_RELEASE_CALL = 144
+WALKER_ADD_PART = 152
+WALKER_BEGIN_PARTS = 160
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
@@ -216,10 +221,11 @@ OPERATOR_FIELDS = (
     "_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_shapes",
     "_kind", "_writes", "_copies", "_casts",
 )  # fmt: skip
-FACTS_FIELDS = ("_span", "_fused", "_saved", "_n_saved", "_gradients")
+FACTS_FIELDS = ("_parts", "_fused", "_saved", "_n_saved", "_read", "_n_read", "_gradients")
 WALKER_FIELDS = (
     "kinds", "kind_of", "facts_name", "learn", "learn_gradient", "saves", "gradients", "check", "fill", "beside",
-    "to_leaf", "hooked", "lighten", "used_up", "is_whole", "through_call", "release_call",
+    "to_leaf", "hooked", "lighten", "used_up", "is_whole", "through_call", "release_call", "add_part",
+    "begin_parts",
 )  # fmt: skip
 REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

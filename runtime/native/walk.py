@@ -59,6 +59,7 @@ from eagerjit.runtime.native.walk_memory import (
     LEAF_WANTED,
     LEAVES,
     ORDER,
+    PLACED,
     REACHED,
     RECORD_BYTES,
     RECORD_EDGES,
@@ -331,7 +332,7 @@ def _walked(walk: ptr, grads: ptr, retain: bool, shared: ptr) -> ptr:
 
 
 def walk_call(walker: ptr, arguments: ptr) -> ptr:
-    """Walker.walk((roots, gradients, targets or None, retain_graph, create_graph, shared)): METH_O.
+    """Walker.walk((roots, gradients, targets or None, retain_graph, create_graph, shared, placed)): METH_O.
 
     The gradients of the targets as a list, or None; NotImplemented where the walk is not plain.
     """
@@ -341,6 +342,7 @@ def walk_call(walker: ptr, arguments: ptr) -> ptr:
     found: ptr = 0
     store_ptr(walk, TARGETS, PyTuple_GetItem(arguments, 2))
     store_ptr(walk, CREATE_GRAPH, PyTuple_GetItem(arguments, 4))
+    store_ptr(walk, PLACED, PyTuple_GetItem(arguments, 6))
     if collect(walk, PyTuple_GetItem(arguments, 0)) == 0:
         retain = PyTuple_GetItem(arguments, 3) == load_ptr(context, TRUE)
         grads = PyTuple_GetItem(arguments, 1)

@@ -5,30 +5,24 @@ from __future__ import annotations
 from eagerjit.runtime.native.context import NONE, WALKER_THROUGH_CALL, WALKER_USED_UP, context
 from eagerjit.runtime.native.language import external, i64, load_i64, load_ptr, ptr, store_i64, store_ptr
 from eagerjit.runtime.native.objects import hold, let_go
+from eagerjit.runtime.native.walk_freshness import is_used_up
 from eagerjit.runtime.native.walk_memory import (
     CREATE_GRAPH,
     EDGE_BYTES,
     EDGE_KEPT,
     EDGE_POSITION,
-    EDGE_SLOT,
-    EDGE_TARGET,
     EDGES,
-    LEAF_BYTES,
-    LEAF_GRAD,
-    LEAVES,
     RECORD_EDGES,
     RECORD_INPUTS,
     RECORD_N_EDGES,
     RECORD_OF,
     RECORD_UNREACHED,
-    SLOT_BYTES,
-    SLOT_GRAD,
-    SLOTS,
     asked,
+    place_reached,
     succeeded,
     vector_item,
 )
-from eagerjit.runtime.native.walk_steps import deposit, is_used_up, needed_flags, take_incoming
+from eagerjit.runtime.native.walk_steps import deposit, needed_flags, take_incoming
 
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
@@ -37,14 +31,6 @@ PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
 PyList_SetItem = external("i32 PyList_SetItem(ptr, i64, ptr)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
-
-
-def _place_of(walk: ptr, edge: ptr) -> ptr:
-    """Where what has reached an edge's tensor is."""
-    target = load_i64(edge, EDGE_TARGET)
-    if target < 0:
-        return vector_item(walk, LEAVES, LEAF_BYTES, -1 - target) + LEAF_GRAD
-    return vector_item(walk, SLOTS, SLOT_BYTES, load_i64(edge, EDGE_SLOT)) + SLOT_GRAD
 
 
 def _taken(walk: ptr, record: ptr) -> ptr:
@@ -56,7 +42,7 @@ def _taken(walk: ptr, record: ptr) -> ptr:
         PyList_SetItem(taken, i, load_ptr(context, NONE))
     for k in range(load_i64(record, RECORD_N_EDGES) if taken else 0):
         edge = vector_item(walk, EDGES, EDGE_BYTES, load_i64(record, RECORD_EDGES) + k)
-        place = _place_of(walk, edge)
+        place = place_reached(walk, edge)
         grad = load_ptr(place, 0)
         if load_i64(edge, EDGE_KEPT) and grad:
             PyList_SetItem(taken, load_i64(edge, EDGE_POSITION), grad)
@@ -82,7 +68,7 @@ def _hand_on_totals(walk: ptr, record: ptr, totals: ptr, taken: ptr) -> i64:
             if deposit(walk, at, total) != 0:
                 return -1
         elif start != none:
-            place = _place_of(walk, edge)
+            place = place_reached(walk, edge)
             before = load_ptr(place, 0)
             hold(start)
             store_ptr(place, 0, start)

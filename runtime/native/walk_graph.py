@@ -10,7 +10,7 @@ from eagerjit.runtime.native.agreed import KIND_CALL, KIND_OP, KIND_STRANGE
 from eagerjit.runtime.native.context import (
     ARRAY_DIMS,
     ARRAY_NDIM,
-    FACTS_SPAN,
+    FACTS_PARTS,
     INDEX,
     NODE,
     NODE_HOOKS,
@@ -294,7 +294,7 @@ def _edges_of(walk: ptr, index: i64) -> i64:
     record = vector_item(walk, RECORDS, RECORD_BYTES, index)
     store_i64(record, RECORD_N_EDGES, load_i64(walk, EDGES + 8) - first)
     facts = load_ptr(record, RECORD_FACTS)
-    if facts and load_i64(facts, FACTS_SPAN) and _size(PyTuple_GetItem(inputs, 0)) > FEW:
+    if facts and load_i64(facts, FACTS_PARTS) and _size(PyTuple_GetItem(inputs, 0)) > FEW:
         store_i64(walk, PARTS, load_i64(walk, PARTS) + 1)
     return 0
 
@@ -339,7 +339,7 @@ def collect(walk: ptr, roots: ptr) -> i64:
         if at < 0 or _edges_of(walk, record) < 0:
             return -1
         store_i64(vector_item(walk, ORDER, 8, at), 0, record)
-    return -1 if load_i64(walk, PARTS) > 1 else 0
+    return 0
 
 
 def keep_relevant(walk: ptr) -> None:

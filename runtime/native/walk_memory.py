@@ -26,11 +26,13 @@ PyMem_RawFree = external("void PyMem_RawFree(ptr)")
 # -- a walk: vectors of 24 bytes, then words --------------------------------------------------------------------------
 RECORDS, EDGES, SLOTS, LEAVES, HEAP, ORDER, REACHED = 0, 24, 48, 72, 96, 120, 144
 TABLE, TABLE_MASK, MET = 168, 176, 184
-WALKER, PARTS = 192, 200
+WALKER = 192
+PARTS = 200  # how many nodes show parts of large tensors
 CALLS = 208  # how many compiled calls the walk has come to
 TARGETS = 216  # a list of the tensors whose gradients are wanted, or None (borrowed)
 CREATE_GRAPH = 224  # a bool (borrowed)
-WALK_BYTES = 232
+PLACED = 232  # what Python keeps of sums for tensors whose parts have gradients (borrowed)
+WALK_BYTES = 240
 
 # -- a record: a node -------------------------------------------------------------------------------------------------
 RECORD_OF = 0  # held, as are its operation, its inputs (null: used up) and the facts of an Op
@@ -94,6 +96,14 @@ def succeeded(answer: ptr) -> i64:
         return -1
     let_go(answer)
     return 0
+
+
+def place_reached(walk: ptr, edge: ptr) -> ptr:
+    """Where what has reached an edge's tensor is."""
+    target = load_i64(edge, EDGE_TARGET)
+    if target < 0:
+        return vector_item(walk, LEAVES, LEAF_BYTES, -1 - target) + LEAF_GRAD
+    return vector_item(walk, SLOTS, SLOT_BYTES, load_i64(edge, EDGE_SLOT)) + SLOT_GRAD
 
 
 # -- what has been met ------------------------------------------------------------------------------------------------

@@ -10,13 +10,8 @@ from eagerjit.runtime.native.context import (
     GRADIENT_NEEDS,
     GRADIENT_PRESENT,
     GRADIENT_READS,
-    NODE_INPUTS,
     NODE_OUTPUT,
-    NODE_OVERWRITTEN,
-    NODE_VERSIONS,
     NONE,
-    STORAGE,
-    STORAGE_VERSION,
     TRUE,
     WALKER_BESIDE,
     WALKER_CHECK,
@@ -28,7 +23,8 @@ from eagerjit.runtime.native.context import (
 )
 from eagerjit.runtime.native.entry import PyObject_Vectorcall
 from eagerjit.runtime.native.language import buffer, external, i64, load_i64, load_ptr, ptr, store_i64, store_ptr
-from eagerjit.runtime.native.objects import array_of, hold, is_tensor, let_go, tensor_over
+from eagerjit.runtime.native.objects import array_of, hold, let_go, tensor_over
+from eagerjit.runtime.native.walk_freshness import is_fresh, is_used_up
 from eagerjit.runtime.native.walk_graph import node_slot
 from eagerjit.runtime.native.walk_memory import (
     CREATE_GRAPH,
@@ -63,10 +59,10 @@ from eagerjit.runtime.native.walk_memory import (
     vector_add,
     vector_item,
 )
+from eagerjit.runtime.native.walk_parts import add_part, begin_parts, place_of_whole
 
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
-PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PySequence_GetItem = external("ptr PySequence_GetItem(ptr, i64)")
@@ -180,32 +176,6 @@ def _filled(walk: ptr, record: ptr, incoming: ptr) -> ptr:
             let_go(incoming)
             return whole
     return incoming
-
-
-def is_used_up(record: ptr) -> bool:
-    """Whether a walk, perhaps one inside of this, has freed what a node saved."""
-    node = load_ptr(record, RECORD_OF)
-    return load_ptr(record, RECORD_INPUTS) == 0 or node_slot(node, NODE_INPUTS) == load_ptr(context, NONE)
-
-
-def _is_fresh(record: ptr) -> bool:
-    """Whether no input and no result of a node was overwritten since it was recorded."""
-    node = load_ptr(record, RECORD_OF)
-    inputs = load_ptr(record, RECORD_INPUTS)
-    none = load_ptr(context, NONE)
-    if node_slot(node, NODE_OVERWRITTEN) != none:
-        return 0
-    versions = node_slot(node, NODE_VERSIONS)
-    offset = load_i64(context, STORAGE)
-    for i in range(PyTuple_Size(inputs)):
-        x = PyTuple_GetItem(inputs, i)
-        if not is_tensor(x) or load_ptr(x, offset) == none:
-            continue
-        version = load_ptr(load_ptr(x, offset), load_i64(context, STORAGE_VERSION))
-        saved = PyTuple_GetItem(versions, i) if versions != none else ptr(0)
-        if version != saved and PyLong_AsLongLong(version) != (PyLong_AsLongLong(saved) if saved else 0):
-            return 0
-    return 1
 
 
 def _needs(walk: ptr, record: ptr) -> i64:
@@ -374,13 +344,16 @@ def go_through(walk: ptr, record: ptr, shared: ptr) -> i64:
     status = 0
     if is_used_up(record):
         status = succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_USED_UP), node, ptr(0)))
-    elif not _is_fresh(record):
+    elif not is_fresh(walk, record):
         flags = needed_flags(walk, record)
         status = -1
         if flags:
             status = succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_CHECK), node, flags, ptr(0)))
             let_go(flags)
     if status == 0:
+        status = add_part(walk, record, incoming)
+    if status == 0:
+        first = place_of_whole(walk, record)
         facts = load_ptr(record, RECORD_FACTS)
         plain = load_ptr(walk, CREATE_GRAPH) != load_ptr(context, TRUE) and not several and facts != 0
         needs = _needs(walk, record) if plain and load_i64(facts, FACTS_FUSED) else -1
@@ -391,5 +364,7 @@ def go_through(walk: ptr, record: ptr, shared: ptr) -> i64:
             status = -1
         elif needs != 0:
             status = _through_python(walk, record, incoming, shared)
+        if status == 0 and first:
+            status = begin_parts(walk, record, first, incoming)
     let_go(incoming)
-    return status
+    return -1 if status < 0 else 0
