@@ -106,6 +106,11 @@ class Variant:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))
         self._key_of = functools.partial(key_of, varying=kinds_that_vary(self.structure))
 
+    @functools.cached_property
+    def _finds_containers(self) -> bool:
+        """Whether what a call returns or changes is found in the arguments, or in what slots held when it began."""
+        return finds_arguments(self.result) or any(type(target) is Path for _, target in self.commit)
+
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""
         if len(self.executable.epochs):
@@ -149,10 +154,8 @@ class Variant:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
         python = self.guards or self._sized or self.attributes or self.asked.met
         around: Any = self.notes or self.clocks.clocks or self.inquiries or self.host
-        around = around or any(type(target) is Path for _, target in self.commit)
         told_apart = self.apart is not None
-        found = self.rebuild is not None and finds_arguments(self.result)
-        return not (python or around or told_apart or found)
+        return not (python or around or told_apart or self._finds_containers)
 
     @property
     def is_repeated(self) -> bool:
@@ -248,7 +251,7 @@ class Variant:
             originals.readings += [clock() for clock in self.clocks.clocks[self.clocks.n_before :]]
         if self.calls:
             call_kept(self.calls, *(({}, {}) if originals is None else (originals.kept, originals.heard.kept)))
-        if self.slots:
+        if self.slots and (self.backward is not None or self.before or self.after or self._finds_containers):
             found = read_all(self.slots)
             arguments = Arguments(arguments)
             arguments.slots = found if self.backward is None else {s: copied(value) for s, value in found.items()}

@@ -133,11 +133,14 @@ class Unchanged:
         sized = isinstance(value, _CONTAINERS) and not hasattr(type(value), "holds_options")
         self.size = size_of(value) if sized else None
         holders = {holder for holder, _ in changing}
+        self.keys = _keys_alone(value, self.before)
         self.text = text_of(value) if within and holders.isdisjoint(map(id, containers_in(value))) else None
 
     def __call__(self) -> bool:
         if self.size is not None and size_of(self.value) != self.size:
             return False  # lists that grow are not looked through
+        if self.keys is not None:
+            return _has_keys(self.value, self.keys)
         if self.text is not None:
             return has_text(self.value, self.text)
         return bool(contents(self.value, None, self.changing, self.within, self.marked) == self.before)
@@ -147,6 +150,18 @@ class Unchanged:
         before = contents(self.value, None, self.changing, self.within, marked)
         if before != self.before:
             self.before, self.marked, self.text = before, marked, None
+            self.keys = _keys_alone(self.value, contents(self.value, None, self.changing, self.within))
+
+
+def _keys_alone(value: Any, parts: Any) -> list[Any] | None:
+    """The keys of a dictionary of whose items nothing else matters, by these parts of what it holds; else None."""
+    if type(value) is not dict or not all(part is True and not isinstance(key, Tensor) for key, part in parts):
+        return None
+    return [*value]
+
+
+def _has_keys(value: dict[Any, Any], keys: list[Any]) -> bool:
+    return [*value] == keys
 
 
 def text_of(value: Any) -> bytes | None:
@@ -271,6 +286,8 @@ def unchanged(value: Any, marked: Set[int], written: Set[Any] = frozenset()) -> 
     text, kept = text_of(value), list[Any]()
     if written:
         before = _but(value, written, kept, marked)
+        if (keys := _keys_alone(value, before[1])) is not None:
+            return functools.partial(_has_keys, value, keys)
         return functools.partial(_is_as_before_writing, value, before, kept, marked, written)
     if text is not None and marked.isdisjoint(map(id, containers_in(value))):
         return lambda: has_text(value, text)

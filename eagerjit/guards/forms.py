@@ -144,7 +144,9 @@ class Form:
         if not self.is_whole:
             return LEAF
         named = tuple([(type(k), k) for k in keys]) if isinstance(keys, tuple) else None
-        return type(value), named, tuple([self.of(part_of(value, key), False) for key in keys])
+        kind = type(value)
+        parts = value.values() if kind is dict else [part_of(value, key) for key in keys]
+        return kind, named, tuple([self.of(part, False) for part in parts])
 
     def copy(self) -> Form:
         """The same, to be gone on with."""
@@ -161,7 +163,7 @@ def are_apart(
     given = set(met)
     if len(given) != len(met):
         return False
-    if not values:
+    if not values or not given:
         return others.isdisjoint(given)
     held = Form()
     for value in values:

@@ -10,6 +10,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import nn
+from eagerjit.compiled import variants
 from eagerjit.compiled.variants import Variant
 from eagerjit.guards import comparing, structures
 from eagerjit.jit import JitWarning
@@ -144,3 +145,26 @@ def test_modules_are_compared_table_by_table(monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(jitted(x), model(x))
     model.parts.append(nn.ReLU())
     assert torch.equal(jitted(x), model(x))
+
+
+def test_calls_that_renew_items_look_at_keys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Averages of many parameters: nothing of the values is asked of Python, neither before the call nor after it."""
+    values = {f"p{i}": torch.full((2,), float(i)) for i in range(3)}
+    shadow = {name: torch.zeros(2) for name in values}
+
+    @torch.jit
+    def average() -> None:
+        for name, before in shadow.items():
+            shadow[name] = before * 0.5 + values[name]
+
+    for _ in range(4):
+        average()
+    with monkeypatch.context() as context:
+        for module, name in ((variants, "read_all"), (comparing, "contents"), (comparing, "_but")):
+            context.setattr(module, name, None)
+        average()
+    assert [v.tolist() for v in shadow.values()] == [[i * 1.9375] * 2 for i in range(3)]
+    shadow["p0"] = shadow.pop("p0")
+    average()
+    assert average.cache_info().eager_calls == 0 and list(shadow) == ["p1", "p2", "p0"]
+    assert shadow["p2"].tolist() == [2 * 1.96875] * 2
