@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit.runtime import blas, heap_types, layout, mode
 from eagerjit.runtime.binding import bind, new_tensor
 from eagerjit.runtime.check import check_program
-from eagerjit.runtime.host import BoundCall
+from eagerjit.runtime.host import bound
 from eagerjit.runtime.native.agreed import BESIDE, MOST_HIDDEN
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
 from eagerjit.runtime.native.library import convolutions, native, products
@@ -52,7 +52,7 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         failures = [(f.exception_class, f.message, f.slot) for f in program.errors]
         arenas = sum(N_ARENAS.get(code, 0) for code, *_ in steps)
         parameters = max((n_parameters(step) for step in steps), default=0)
-        calls = [BoundCall(c) for c in program.calls]
+        calls = [bound(c) for c in program.calls]
         words = _words([*flat_words(steps), *_PADDING])
         callees = [word for c in calls[::-1] for word in (id(c), 0 if c.about is None else ctypes.addressof(c.about))]
         pointers = _words([*callees, *map(id, objects)])

@@ -16,7 +16,8 @@ from eagerjit.runtime.program import HostCall
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """(*arguments with ndarrays for tensors) -> an ndarray or a tuple of them, by the name that Programs know it under.
 
-One with a method `selecting(results)` gives the function that computes those of its results alone.
+One with a method `selecting(results)` gives the function that computes those of its results alone; one with a method
+`of_numbers(*numbers)` takes and gives numbers, as a tuple.
 """
 
 _NUMPY = {d.code: d.numpy for d in dtypes.HELD}
@@ -54,6 +55,36 @@ def _lent(address: int, shape: tuple[int, ...], dtype: np.dtype, access: int) ->
     return np.ndarray(shape, dtype, _view(address, size, access)) if size else np.empty(shape, dtype)
 
 
+def bound(call: HostCall) -> BoundCall | NumbersCall:
+    """A HostCall ready to run. Raises RuntimeError where its function is not loaded."""
+    if call.function not in FUNCTIONS:
+        raise RuntimeError(f"a compiled program calls {call.function}(), which is not loaded")
+    return NumbersCall(call) if hasattr(FUNCTIONS[call.function], "of_numbers") else BoundCall(call)
+
+
+_KINDS = {dtypes.float64.code: ctypes.c_double, dtypes.int64.code: ctypes.c_int64, dtypes.bool_.code: ctypes.c_bool}
+
+
+class NumbersCall:
+    """A call of a function that takes and gives numbers, for which arrays would take longer than the function."""
+
+    about = None
+
+    def __init__(self, call: HostCall):
+        self.call = call
+        self._function = FUNCTIONS[call.function].of_numbers  # type: ignore[attr-defined]
+        self._given: list[Any] = [_KINDS[code] for _, code, _, _ in call.arguments]
+        self._found: list[tuple[int, Any]] = [(index, _KINDS[code]) for index, code, _ in call.results]
+        self._words = ctypes.c_int64 * call.n_words
+
+    def __call__(self, address: int) -> None:
+        """Call the function and put its results into the Program's memory."""
+        words = self._words.from_address(address)[:]
+        found = self._function(*[kind.from_address(word).value for kind, word in zip(self._given, words, strict=False)])
+        for (index, kind), word in zip(self._found, words[len(self._given) :], strict=True):
+            kind.from_address(word).value = found[index]
+
+
 class BoundCall:
     """A HostCall ready to run on the words of a Program: addresses, sizes and numbers in the order of its arguments.
 
@@ -62,8 +93,6 @@ class BoundCall:
     """
 
     def __init__(self, call: HostCall):
-        if call.function not in FUNCTIONS:
-            raise RuntimeError(f"a compiled program calls {call.function}(), which is not loaded")
         function: Any = FUNCTIONS[call.function]
         if hasattr(function, "selecting"):
             function = function.selecting(frozenset(index for index, _, _ in call.results))

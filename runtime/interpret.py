@@ -16,7 +16,7 @@ import numpy as np
 from eagerjit.runtime import blas, memory, mode
 from eagerjit.runtime.binding import bump_version, is_tensor, new_tensor, same_value, shared_storage
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.runtime.host import BoundCall, memory_at
+from eagerjit.runtime.host import bound, memory_at
 from eagerjit.runtime.program import MISS, TYPES, Op, Program
 
 KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -50,7 +50,7 @@ class PythonExecutable:
         self.program = program
         self.functions = [KernelType(address) for address in functions]
         self.objects: list[Any] = list(objects)
-        self.calls = [BoundCall(c) for c in program.calls]
+        self.calls = [bound(c) for c in program.calls]
         self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
         self.n_arguments = program.n_arguments
         self.n_outputs = program.n_outputs

@@ -147,14 +147,19 @@ def python_function(function: Callable[..., Any], whole: bool = False) -> str:
     name = f"python{'.of integers' * whole}.{function.__module__}.{function.__name__}"
     kind, dtype = (int, np.int64) if whole else (float, np.float64)
 
-    def call(*arguments: Any) -> tuple[np.ndarray, np.ndarray]:
+    def of_numbers(*arguments: Any) -> tuple[Any, bool]:
         try:
             found = function(*arguments)
         except (ArithmeticError, MemoryError, ValueError):
             found = None
         made = type(found) is kind and not is_wide(found)
-        return np.asarray(found if made else 0, dtype), np.asarray(made)
+        return found if made else kind(0), made
 
+    def call(*arguments: Any) -> tuple[np.ndarray, np.ndarray]:
+        found, made = of_numbers(*arguments)
+        return np.asarray(found, dtype), np.asarray(made)
+
+    vars(call)["of_numbers"] = of_numbers
     FUNCTIONS.setdefault(name, call)
     return name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import random
 from typing import Any
 
@@ -15,6 +16,7 @@ from eagerjit.compiled.variants import Variant
 from eagerjit.guards import comparing, structures
 from eagerjit.jit import JitWarning
 from eagerjit.nn import functional as F
+from eagerjit.runtime import host
 
 
 def test_calls_with_effects_are_served_by_native_code() -> None:
@@ -168,3 +170,18 @@ def test_calls_that_renew_items_look_at_keys_alone(monkeypatch: pytest.MonkeyPat
     average()
     assert average.cache_info().eager_calls == 0 and list(shadow) == ["p1", "p2", "p0"]
     assert shadow["p2"].tolist() == [2 * 1.96875] * 2
+
+
+@pytest.mark.parametrize("function", [math.cos, math.sqrt, math.gcd])
+def test_functions_of_numbers_are_given_no_arrays(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [(6, 4), (8, 4), (9, 6)] if function is math.gcd else [(0.25,), (0.5,), (0.75,)]
+    x = torch.ones(2)
+
+    @torch.jit
+    def scaled(*given: Any) -> Any:
+        return x * function(*given)
+
+    for given in numbers[:2] * 2:
+        scaled(*given)
+    monkeypatch.setattr(host, "_lent", None)
+    assert scaled(*numbers[2]).equal(x * function(*numbers[2])) and scaled.cache_info().compiles == 2
