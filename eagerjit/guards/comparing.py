@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import functools
 import marshal
+import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Set
@@ -161,7 +162,9 @@ def _keys_alone(value: Any, parts: Any) -> list[Any] | None:
 
 
 def _has_keys(value: dict[Any, Any], keys: list[Any]) -> bool:
-    return [*value] == keys
+    if len(value) != len(keys):
+        return False
+    return all(map(operator.is_, value, keys)) or [*map(key_of, value)] == [*map(key_of, keys)]
 
 
 def text_of(value: Any) -> bytes | None:
@@ -223,9 +226,9 @@ def _contents(
     if isinstance(value, dict) and hasattr(type(value), "holds_options"):  # compiled calls read options themselves
         if kept is not None:
             kept.append(value)
-        return id(value), tuple([_key(k, kept) for k in value])
+        return id(value), tuple([key_of(k, kept) for k in value])
     if isinstance(value, dict):
-        return tuple([(_key(k, kept), (id(value), k) in changing or (inner(v),)) for k, v in items_in_order(value)])
+        return tuple([(key_of(k, kept), (id(value), k) in changing or (inner(v),)) for k, v in items_in_order(value)])
     if isinstance(value, (list, deque)):
         return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))
     if isinstance(value, tuple):
@@ -247,13 +250,21 @@ def _contents(
     return id(value)
 
 
-def _key(key: Any, kept: list[Any] | None) -> Any:
-    """A dictionary's key, comparable: tensors are equal element by element."""
-    if not isinstance(key, Tensor):
+def key_of(key: Any, kept: list[Any] | None = None) -> Any:
+    """A dictionary's key, comparable: code tells keys apart that are found as the same, as 1, True and 1.0 are.
+
+    What is known by identity alone, as keys whose class says what they equal, is kept in `kept`.
+    """
+    kind = type(key)
+    if kind in (str, int, bytes):
         return key
+    if kind is tuple:
+        return kind, tuple([key_of(part, kept) for part in key])
+    if kind in PLAIN:
+        return kind, repr(key)
     if kept is not None:
         kept.append(key)
-    return id(key)
+    return (id(key),)
 
 
 def state_of(
@@ -275,7 +286,7 @@ def state_of(
     if sequence:
         return kind, tuple([state_of(v, kept, marked, seen) for v in items_of(value)])
     held = value if isinstance(value, dict) else attributes_of(value)
-    return kind, tuple([(_key(k, kept), state_of(v, kept, marked, seen)) for k, v in items_in_order(held)])
+    return kind, tuple([(key_of(k, kept), state_of(v, kept, marked, seen)) for k, v in items_in_order(held)])
 
 
 def unchanged(value: Any, marked: Set[int], written: Set[Any] = frozenset()) -> Callable[[], bool]:
@@ -300,7 +311,7 @@ def _is_as_before(value: Any, before: Any, kept: list[Any], marked: Set[int]) ->
 
 def _but(value: dict[Any, Any], written: Set[Any], kept: list[Any], marked: Set[int]) -> Any:
     """What a dictionary holds but for these items, of which there are the keys."""
-    parts = [(_key(k, kept), k in written or (state_of(v, kept, marked),)) for k, v in items_in_order(value)]
+    parts = [(key_of(k, kept), k in written or (state_of(v, kept, marked),)) for k, v in items_in_order(value)]
     return type(value), tuple(parts)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.guards.comparing import is_library_name, is_plain
+from eagerjit.guards.comparing import is_library_name, is_plain, key_of
 from eagerjit.pytree import (
     LEAF,
     LEAVES,
@@ -143,7 +143,7 @@ class Form:
             self.containers[id(value)] = value
         if not self.is_whole:
             return LEAF
-        named = tuple([(type(k), k) for k in keys]) if isinstance(keys, tuple) else None
+        named = tuple(map(key_of, keys)) if isinstance(keys, tuple) else None
         kind = type(value)
         parts = value.values() if kind is dict else [part_of(value, key) for key in keys]
         return kind, named, tuple([self.of(part, False) for part in parts])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import types
 
@@ -193,3 +194,55 @@ def dictionaries_updated_with_others(jit):
             other["a"] = torch.zeros(2)
         if i == 3:
             table.clear()
+
+
+class Name(str):
+    """A text of a class of its own."""
+
+
+def found_as_the_same(jit, make, values):
+    """What code makes of a dictionary while its keys become others that are found as the same."""
+    table = make()
+    f = jit(lambda x: ([(type(k).__name__, repr(k)) for k in table], values(table, x)))
+    for keys in ((1, 2), (True, 2), (1.0, 2), (0.0, 1), (-0.0, 1), ((1, 2.0), 1), ((True, 2), 1)):
+        table.clear()
+        table.update({key: torch.ones(2) for key in keys})
+        for i in range(2):
+            yield f(torch.ones(2) * i)
+
+
+@case(versions=7)
+def keys_found_as_the_same(jit):
+    yield from found_as_the_same(jit, dict, lambda table, x: x + sum(table.values()))
+
+
+@case(versions=7)
+def keys_found_as_the_same_in_order(jit):
+    yield from found_as_the_same(jit, collections.OrderedDict, lambda table, x: x + sum(table.values()))
+
+
+@case
+def texts_found_as_the_same(jit):
+    table = {"a": torch.ones(2)}
+    f = jit(lambda x: (x + sum(table.values()), [type(k).__name__ for k in table]))
+    for key in ("a", Name("a"), "a"):
+        table.clear()
+        table[key] = torch.ones(2)
+        for i in range(2):
+            yield f(torch.ones(2) * i)
+
+
+@case
+def renewed_keys_found_as_the_same(jit):
+    shadow = {1: torch.ones(2)}
+
+    @jit
+    def f(x):
+        for key, value in shadow.items():
+            shadow[key] = value * 0.5 + x
+        return [repr(k) for k in shadow]
+
+    for key in (1, True, 1):
+        shadow[key] = shadow.pop(1)
+        for i in range(3):
+            yield f(torch.ones(2) * i), list(shadow.items())
