@@ -21,6 +21,7 @@ from eagerjit import script as script_names
 from eagerjit.compiled.background import Pending
 from eagerjit.compiled.fallback import JitWarning
 from eagerjit.compiled.options import Options
+from eagerjit.compiled.rebinding import served
 from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.effects.world import Heard, Rehearsed
@@ -130,15 +131,9 @@ class JitFunction(Function):
 
         Nothing that the function writes is written. Raises RuntimeError where the function cannot be compiled.
         """
-        from eagerjit.compiled.verification import verify
+        from eagerjit.compiled.verification import verified
 
-        structure, leaves = flatten_call(args, kwargs, self._opening.ways)
-        try:
-            variant = self._recording.record(structure, leaves)
-        except TraceBreak as problem:
-            raise RuntimeError(f"{self.__qualname__} cannot be compiled: {problem}") from problem
-        variant.begin()
-        return verify(self.__qualname__, variant, variant.given(leaves))
+        return verified(self.__qualname__, self._recording, *flatten_call(args, kwargs, self._opening.ways))
 
     # -- the call that native code did not serve ----------------------------------------------------------------------
 
@@ -188,6 +183,8 @@ class JitFunction(Function):
                 if self._overlapping and _kind(structure, leaves, overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return told_again(function, *call)
+                if (bound := served(self, structure, leaves, call)) is not None:
+                    return self._result(*bound, call)
                 if self._opening.learn(self.variants, structure, leaves, call[:2]):
                     return self._served_by_leaves(call)
                 made = self._another(structure, leaves, call.heard, known)
@@ -307,17 +304,20 @@ class JitFunction(Function):
             if self.variants:
                 reason = recompile(self.__wrapped__, self.variants, variant)
                 note_recompile(self.info, reason, self, self.options)
-            self._publish_variant(variant)
-            gone = self._opening.replaced(self.variants, variant)
-            self.withdraw([v.executable for v in gone])
-            self.variants = [v for v in self.variants if not any(v is old for old in gone)]
+            self.info.compiles += 1
+            if on_compiled is not None:
+                on_compiled(self, variant)
+            self.publish(variant, self._opening.replaced(self.variants, variant))
         return variant
 
-    def _publish_variant(self, variant: Variant) -> None:
-        self.info.compiles += 1
-        self.variants.append(variant)
-        if on_compiled is not None:
-            on_compiled(self, variant)
+    def publish(self, variant: Variant, replaced: list[Variant]) -> None:
+        """Let a version serve calls, in place of others."""
+        with self._lock:
+            self.withdraw([v.executable for v in replaced])
+            self.variants = [*(v for v in self.variants if not any(v is old for old in replaced)), variant]
+            self._enter(variant)
+
+    def _enter(self, variant: Variant) -> None:
         positional = variant.structure[2][0]
         arrays = arrays_among(positional[2]) if positional[0] is tuple and not variant.structure[2][1][1] else None
         if arrays is not None and variant.native:

@@ -50,6 +50,9 @@ class Report:
     pending: bool
     seconds: dict[str, float] = field(default_factory=dict)
     stored: bool = False
+    load: Callable[[list[Any]], Any] | None = None
+    """What loads the same program for other objects; None where that is not done."""
+
     _compiled: Compiled | None = None
 
     @property
@@ -121,10 +124,9 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     addresses = [modules[i].address(code.objects[i].symbols[j]) for i, j in code.places]
     addresses += [routines.address(name) for name in program.kernels[len(addresses) :]]
     executable = execute.load(program, addresses, objects)
-    if log.LAUNCH:
-        executable = LoggedExecutable(executable, traced.name)
-    _alive[id(executable)] = modules
-    weakref.finalize(executable, _alive.pop, id(executable), None)
+    kind = type(executable)
+    report.load = lambda others: _with_code(kind(program, addresses, others), traced.name, modules)
+    executable = _with_code(executable, traced.name, modules)
     report.seconds["load"] = time.perf_counter() - before
     if log.COMPILE:
         origin = "from the disk cache" if report.stored else "compiled"
@@ -135,6 +137,15 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
 
 
 _alive: dict[int, Any] = {}
+
+
+def _with_code(executable: Any, name: str, modules: list[Any]) -> Any:
+    """An executable, with which its machine code stays loaded."""
+    if log.LAUNCH:
+        executable = LoggedExecutable(executable, name)
+    _alive[id(executable)] = modules
+    weakref.finalize(executable, _alive.pop, id(executable), None)
+    return executable
 
 
 class LoggedExecutable:

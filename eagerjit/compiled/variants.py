@@ -20,6 +20,7 @@ from eagerjit.effects.world_calls import containers_of
 from eagerjit.guards.asked_classes import AskedClasses
 from eagerjit.guards.comparing import has_state
 from eagerjit.guards.forms import are_apart, copied
+from eagerjit.guards.likeness import Likeness
 from eagerjit.guards.structures import Structure
 from eagerjit.recording.host_steps import REFUSED, HostSteps
 from eagerjit.recording.leaves import key_of, kinds_that_vary
@@ -71,6 +72,7 @@ class Variant:
     entered         whether native code tries it by itself
     apart           containers that none of the arguments may be, nor may one be in two places; None: it does not matter
     asked           the classes of tensors that are asked before operations
+    likeness        Modules and optimizers that calls find, and what others are to be like that it may be bound to
     has_trusted     whether its recording took checks for granted, which it asks when it runs
     """
 
@@ -101,6 +103,7 @@ class Variant:
     asked: AskedClasses = field(default_factory=lambda: AskedClasses({}))
     entered: bool = False
     has_trusted: bool = False
+    likeness: tuple[list[Any], Likeness] | None = None
 
     def __post_init__(self) -> None:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))

@@ -23,6 +23,7 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import TraceBreak
 
 REFERENCE_ULPS = 64.0
 """How far a kernel may be from NumPy, in units of the last place of the largest value among operands and result."""
@@ -74,6 +75,16 @@ class Verification:
             return f"{head}, all bit for bit those of single calls; farthest from NumPy: {worst[0]}, {worst[1]:g} ULPs"
         rest = f"\n  and {len(self.divergences) - 1} more" if len(self.divergences) > 1 else ""
         return f"{head}, first divergence:\n  {self.first}{rest}"
+
+
+def verified(name: str, recording: Any, structure: Any, leaves: list[Any]) -> Verification:
+    """Check a call, which is recorded for it; RuntimeError where that cannot be done."""
+    try:
+        variant = recording.record(structure, leaves)
+    except TraceBreak as problem:
+        raise RuntimeError(f"{name} cannot be compiled: {problem}") from problem
+    variant.begin()
+    return verify(name, variant, variant.given(leaves))
 
 
 def verify(name: str, variant: Variant, arguments: Sequence[Any]) -> Verification:

@@ -21,6 +21,7 @@ from eagerjit.optim.groups import Group, checked_group, has_names, is_pair, numb
 from eagerjit.optim.hooks import common, hook_step, hooked
 from eagerjit.optim.loading import checked, taken_group, taken_states
 from eagerjit.optim.states import begin as begin_states
+from eagerjit.optim.states import begun
 from eagerjit.runtime import mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.program import Op
@@ -222,6 +223,10 @@ class Optimizer(helpers.Updates):
             return
         begin_states(self, group, fresh, leaving)
         mode.bump_epoch()
+
+    def begin_states(self) -> list[Tensor]:
+        """Make all states, where there are none, as the first step does; of the parameters whose these are."""
+        return begun(self)
 
     # -- state --------------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,16 @@ def begin(optimizer: Optimizer, group: Group, fresh: list[Tensor], leaving: dict
         raise Renewed("an optimizer's count of steps is divided after the call has taken a step", user_line())
 
 
+def begun(optimizer: Optimizer) -> list[Tensor]:
+    """Make the states of an optimizer that has none, as its first step does; of the parameters whose these are."""
+    if optimizer.state or not optimizer.shares_steps():  # where a program defines the step, that makes them
+        return []
+    fresh = [(group, [p for p in group["params"] if p._requires_grad]) for group in optimizer.param_groups]
+    for group, parameters in fresh:
+        _make(optimizer, group, parameters, {})
+    return list(optimizer.state)
+
+
 def _of_this_call(option: Any) -> Any:
     """An option with its numbers as they are in the call being recorded: states are made for that call alone."""
     if type(option) is tuple:

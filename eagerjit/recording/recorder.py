@@ -23,6 +23,7 @@ from eagerjit.effects.world_recording import answers_of
 from eagerjit.guards.asked_classes import asked_classes
 from eagerjit.guards.comparing import Hooks, Unchanged, has_state
 from eagerjit.guards.definitions import note_partials
+from eagerjit.guards.likeness import likeness_of
 from eagerjit.guards.structures import Structure, structure_of
 from eagerjit.guards.surroundings import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.guards.unread import unread
@@ -187,6 +188,7 @@ class Recording:
             structure_now = structure_of(owners, journal.changing() | unread(owners, journal, varying))
             tie_found(tracer, [*values, *(g.value for g in guards if isinstance(g, Unchanged))], structure_now)
             guard_modules(tracer, journal, owners)
+            alike = likeness_of(structure_now.owners, structure_now.changing, tracer.objects, observer.ran)
             keep_constant_arrays_apart(tracer)
             journal.world.guard_beginning()
             self._check_stability(journal, guards, varying)
@@ -199,7 +201,7 @@ class Recording:
             again = functools.partial(self._recorded_again, structure, varying.settled(), done)
             varying.is_outside = unknown
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
-            return self._variant(tracer, call_, grad_mode, guards, structure_now, again)
+            return self._variant(tracer, call_, grad_mode, guards, structure_now, alike, again)
 
     def _run(
         self, tracer: Tracer, structure: Any, inputs: list[Any], varying: Varying, *world: Any
@@ -263,6 +265,7 @@ class Recording:
         grad_mode: int,
         guards: list[Callable[[], bool]],
         structure_now: Structure,
+        alike: Any,
         again: Any,
     ) -> Callable[[], Variant]:
         """What compiles the recording to a Variant."""
@@ -312,7 +315,7 @@ class Recording:
                 executable, structure, shape, n_user, report, guards, structure_now, backward, freed, before, after,
                 rebuild, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls, inquiries=inquiries,
                 attributes=tracer.attributes, catches=catches, host=host, apart=apart, asked=asked,
-                has_trusted=tracer.has_trusted,
+                has_trusted=tracer.has_trusted, likeness=alike,
             )  # fmt: skip
 
         return compiled
