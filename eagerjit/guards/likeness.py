@@ -13,6 +13,7 @@ import numpy as np
 
 from eagerjit.guards.comparing import MUTABLE, contents, has_state, is_plain
 from eagerjit.guards.epochs import States, Table
+from eagerjit.pytree import slots_of
 from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.tensors.tensor import Parameter, Tensor, storage_of
 
@@ -51,7 +52,7 @@ class Likeness:
         if isinstance(value, Tensor):
             return self._of_tensor(value)
         kind = type(value)
-        if has_state(value) and not isinstance(value, type) and dictionary_of(value) is not None:
+        if has_state(value) and dictionary_of(value) is not None and not slots_of(kind):
             self._meet(value)
             options = vars(value).get("defaults") if is_optimizer(value) else None
             defaults = self._of_defaults(options) if type(options) is dict else None
@@ -64,8 +65,11 @@ class Likeness:
             if kind is list or not all(map(is_plain, value)):
                 self._meet(value)
             return kind, tuple(map(self._of, value))
+        if isinstance(value, MUTABLE):
+            self._meet(value)
+            return kind, contents(value, None, self.changing)
         self.alive.append(value)
-        return (kind, contents(value, None, self.changing)) if isinstance(value, MUTABLE) else ("this", id(value))
+        return "this", id(value)
 
     def _meet(self, value: Any) -> None:
         self._numbers[id(value)] = len(self.met)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import eagerjit as torch
@@ -305,13 +306,39 @@ def with_mark(w: Any, i: int) -> None:
         w.model[0].weight.scale = float(i)
 
 
+def reads_set(w: Any) -> Callable[[Any], Any]:
+    w.model.names = {"a", "b"}
+    return lambda x: trained(w.model, w.optimizer, x) * (2.0 if "c" in w.model.names else 1.0)
+
+
+def with_set(w: Any, i: int) -> None:
+    if i % 2:
+        w.model.names.add("c")
+        return
+    other_model(w, i)
+    w.model.names = {"a", "b"}
+
+
+def reads_array(w: Any) -> Callable[[Any], Any]:
+    w.model.factors = np.ones(2, np.float32)
+    return lambda x: trained(w.model, w.optimizer, x) * float(w.model.factors[1])
+
+
+def with_array(w: Any, i: int) -> None:
+    if i % 2:
+        w.model.factors[1] = 3.0
+        return
+    other_model(w, i)
+    w.model.factors = np.ones(2, np.float32)
+
+
 UNLIKE: list[tuple[Any, Event]] = [
     *((has_states_in_list, event) for event in (loaded, loaded_first)),
     *((of, other_model) for of in (has_model_in_tuple, has_model_as_default, has_partial, has_method, asks_which)),
     *((plain_step, event) for event in (with_hook, with_forward_hook, with_step_hook, with_momentum, frozen)),
     *((plain_step, event) for event in (with_decay, tied, steps_apart, fewer_parameters)),
     (is_special, next_model), (counts_by_place, other_model), (reads_options, other_optimizer),
-    (reads_presence, with_flag), (reads_mark, with_mark),
+    (reads_presence, with_flag), (reads_mark, with_mark), (reads_set, with_set), (reads_array, with_array),
 ]  # fmt: skip
 
 
