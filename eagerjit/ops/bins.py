@@ -14,8 +14,9 @@ from eagerjit.compiler.ops import indexing
 from eagerjit.ops import conditions, counted, searching, views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
-from eagerjit.tensors.creation import arange
+from eagerjit.tensors.creation import arange, full
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -25,8 +26,11 @@ def _as_values(values: Any, like: Tensor) -> Tensor:
     """Values, or a number, as a tensor."""
     if isinstance(values, Tensor):
         return values
+    if isinstance(values, (SymbolicInt, TracedFloat)) and (like.dtype.is_floating_point or like.dtype is dtypes.int64):
+        return _of_trace(values, like.dtype)
     same = like.dtype.is_floating_point or isinstance(values, int)
-    return new_tensor(np.asarray(values, like.dtype.numpy if same else np.float32))
+    with np.errstate(over="ignore"):
+        return new_tensor(np.asarray(values, like.dtype.numpy if same else np.float32))
 
 
 def searchsorted(
@@ -74,6 +78,15 @@ def bucketize(
     return found if out is None else write_out("searchsorted", found, out)
 
 
+def _of_trace(number: SymbolicInt | TracedFloat, wanted: dtypes.DType) -> Tensor:
+    """A number of the trace as a tensor; NumPy takes ints for float64s before it rounds them."""
+    if isinstance(number, SymbolicInt) and not wanted.is_floating_point:
+        return full((), number, dtype=wanted)
+    kind = dtypes.int64 if isinstance(number, SymbolicInt) else dtypes.float64
+    wide = as_dtype(full((), number, dtype=kind), dtypes.float64)
+    return as_dtype(wide, wanted if wanted.is_floating_point else dtypes.float32)
+
+
 def _range(x: Tensor, low: Any, high: Any, margin: float) -> tuple[Tensor, Tensor]:
     """Two ends: those given or, if they are one, those of x; apart by a margin where they meet."""
     first, last = (as_dtype(end, x.dtype) for end in (low, high))
@@ -106,6 +119,12 @@ def _histc(input: Tensor, bins: int, low: Any, high: Any) -> Tensor:
 _histc_op = Op("histc", _histc, numbers=("low", "high"), differentiable=False)
 
 
+def _as_float(number: Any) -> Any:
+    """A number as a float, one of the trace as one of the trace."""
+    is_traced = isinstance(number, (SymbolicInt, TracedFloat))
+    return number * 1.0 if is_traced else float(number)
+
+
 @public
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements lie in each of `bins` equal bins from min to max (those of input if both are 0)."""
@@ -115,8 +134,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if min > max:
         raise RuntimeError(f"torch.histc: max must be larger than min, got {min} and {max}")
-    low, high = float(min), float(max)
-    if not (math.isfinite(low) and math.isfinite(high)):
+    low, high = _as_float(min), _as_float(max)
+    if not (-math.inf < low < math.inf and -math.inf < high < math.inf):
         raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
     return _histc_op.call(input, int(bins), low, high)
 

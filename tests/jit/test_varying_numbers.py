@@ -112,12 +112,18 @@ def before_operators(x: Any, i: int) -> Any:
     return base**x, (i + 1) ** x, base % (x + 1), base // (x + 1), (i + 1) % (x + 1), (i + 1) // (x + 1)
 
 
+def in_bins(x: Any, i: int) -> Any:
+    rate, edges = 0.95**i, ej.arange(5)
+    found = ej.bucketize(rate, x), ej.searchsorted(x, i, right=True), ej.bucketize(i, edges), ej.bucketize(rate, edges)
+    return found, ej.histc(x, 4, -rate, 2 * rate), ej.histc(x, 3, max=i + 1)
+
+
 @pytest.mark.parametrize(
     ("function", "most"),
     [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2), (rows_and_columns, 2),
      (rounded, 2), (of_bits, 2), (to_powers_of_two, 6), (kept_in_slots, 2),
      (before_operators, 2), (annealed, 2), (options_of_losses, 2), (options_of_layers, 2), (clipped, 2), (drawn, 2),
-     (orders_of_norms, 2)],
+     (orders_of_norms, 2), (in_bins, 2)],
 )  # fmt: skip
 def test_versions(function: Any, most: int) -> None:
     jitted = ej.jit(function)
