@@ -12,12 +12,12 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.compiler.signature import Load, Object, ObjectGuard, Trace
-from eagerjit.guards.comparing import MUTABLE, Hooks, has_state
+from eagerjit.guards.comparing import MUTABLE, Hooks, Unchanged, has_state
 from eagerjit.guards.epochs import Table
 from eagerjit.guards.likeness import Likeness, is_optimizer, share_memory
 from eagerjit.guards.structures import structure_of
@@ -28,7 +28,7 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import WATCHED
-from eagerjit.watching.slots import ABSENT, look
+from eagerjit.watching.slots import ABSENT, Path, Slot, look
 
 _LOOKED_INTO = (FunctionType, CellType, *MUTABLE)
 """Constants that may hold something else in a later call: programs, or guards, compare what was found there."""
@@ -104,22 +104,26 @@ def rebound(variant: Variant, leaves: Sequence[Any], states: _States) -> Variant
     if before.has_states:
         states.begin(found)
     epoch = mode.epoch()  # read first: later changes by other threads count
-    now = Likeness(found, before.changing)
+    now = Likeness(found, frozenset(), before.marked)
     if now.form != before.form:
         return None
     others = {old: new for old, new in zip(before.ids, now.met, strict=True) if old != id(new)}
     copies = _compared(report.trace)
     objects = [_other(value, others, i in copies) for i, value in enumerate(report.objects)]
-    if not others or not _is_bound_to(variant, others, objects, copies):
+    changing = {(id(others[place]) if place in others else place, key) for place, key in variant.state.changing}
+    guards: list[Any] = [g.of_others(others) if isinstance(g, Unchanged) else g for g in variant.guards]
+    if not others or any(g is None for g in guards) or not _is_bound_to(variant, others, objects, copies):
         return None
-    state = structure_of([_other_owner(owner, others) for owner in variant.state.owners], variant.state.changing)
+    state = structure_of([_other_owner(owner, others) for owner in variant.state.owners], changing)
     if not _is_as_before(variant, state, roots):
         return None
     state.epoch = epoch
     now.met.clear()  # what is no constant is not to be kept
     return replace(
         variant, executable=report.load(objects), report=records.replace(report, objects=objects), state=state,
-        key=key_of(leaves, kinds_that_vary(variant.structure)), likeness=(found, now), entered=False,
+        key=key_of(leaves, kinds_that_vary(variant.structure)), likeness=(found, now), entered=False, guards=guards,
+        commit=[(action, others.get(id(target), target)) for action, target in variant.commit],
+        slots=[Slot(others.get(id(s.holder), s.holder), s.key, s.kind, s.path) for s in variant.slots],
     )  # fmt: skip
 
 
@@ -199,12 +203,13 @@ def _is_bound_to(variant: Variant, others: dict[int, Any], objects: list[Any], c
     known |= {id(item) for i in copies for item in _items(variant.report.objects[i])}
     if any(id(other) in known and id(other) not in others for other in others.values()):
         return False
-    if share_memory(objects) or not {place for place, _ in variant.state.changing}.isdisjoint(others):
-        return False
-    if any(isinstance(owner, Memory) for owner in variant.state.owners):
+    if share_memory(objects) or any(isinstance(owner, Memory) for owner in variant.state.owners):
         return False
     kept = [
-        *(variant.guards, variant.before, variant.after, variant.notes, variant.commit, variant.slots, variant.clocks),
+        [guard for guard in variant.guards if not isinstance(guard, Unchanged)],
+        [action for action, _ in variant.commit], [(slot.key, slot.path) for slot in variant.slots],
+        [target for _, target in variant.commit if isinstance(target, (Path, MethodType, functools.partial))],
+        *(variant.before, variant.after, variant.notes, variant.clocks),
         *(variant.calls, variant.inquiries, variant.attributes, variant.host, variant.asked, variant.rebuild),
         *(variant.result, variant.structure, variant.freed, variant.apart),
     ]

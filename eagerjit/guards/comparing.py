@@ -146,6 +146,18 @@ class Unchanged:
             return has_text(self.value, self.text)
         return bool(contents(self.value, None, self.changing, self.within, self.marked) == self.before)
 
+    def of_others(self, others: dict[int, Any]) -> Unchanged | None:
+        """The same where others are in the place of some objects, by their ids; None where that does not hold of them.
+
+        What is known by identity alone is a bare number in what containers held.
+        """
+        places = {place: id(other) for place, other in others.items()}
+        changing = {(places.get(place, place), key) for place, key in self.changing}
+        made = Unchanged(others.get(id(self.value), self.value), changing, self.within)
+        if self.marked:
+            made.mark(frozenset(places.get(place, place) for place in self.marked))
+        return made if made.before == _with_others(self.before, places) else None
+
     def mark(self, marked: frozenset[int]) -> None:
         """Compare containers with these ids, which the function changes, by identity as well."""
         before = contents(self.value, None, self.changing, self.within, marked)
@@ -165,6 +177,12 @@ def _has_keys(value: dict[Any, Any], keys: list[Any]) -> bool:
     if len(value) != len(keys):
         return False
     return all(map(operator.is_, value, keys)) or [*map(key_of, value)] == [*map(key_of, keys)]
+
+
+def _with_others(before: Any, places: dict[int, int]) -> Any:
+    if type(before) is tuple:
+        return tuple([_with_others(part, places) for part in before])
+    return places.get(before, before) if type(before) is int else before
 
 
 def text_of(value: Any) -> bytes | None:

@@ -30,12 +30,17 @@ _TELLING = frozenset(
 class Likeness:
     """Objects as they were met, by number, and a form that says what each was. Others of the same form are like them.
 
-    `changing` are the (dictionary, key) whose values do not matter. What the form knows by identity is kept alive.
+    `changing` are the (dictionary, key) whose values do not matter, and `marked` the same by the dictionary's number,
+    which those like these have in common. What the form knows by identity is kept alive.
     `has_states` says whether one is an optimizer that has taken a step.
     """
 
-    def __init__(self, roots: Sequence[Any], changing: Set[tuple[int, Any]]):
+    def __init__(self, roots: Sequence[Any], changing: Set[tuple[int, Any]], marked: Iterable[tuple[int, Any]] = ()):
         self.changing = changing
+        self.marked = set(marked)
+        self._keys: dict[int, list[Any]] = {}
+        for place, key in changing:
+            self._keys.setdefault(place, []).append(key)
         self.alive: list[Any] = []
         self.met: list[Any] = []
         self._numbers: dict[int, int] = {}
@@ -77,9 +82,9 @@ class Likeness:
 
     def _of_items(self, table: Any) -> Any:
         self._meet(table)
-        place = id(table)
-        held = [(self._of(k), (place, k) in self.changing or (self._of(v),)) for k, v in dict.items(table)]
-        return tuple(held)
+        number = self._numbers[id(table)]
+        self.marked |= {(number, key) for key in self._keys.get(id(table), ())}
+        return tuple([(self._of(k), (number, k) in self.marked or (self._of(v),)) for k, v in dict.items(table)])
 
     def _of_options(self, options: Any) -> Any:
         """Of numbers that compiled calls read themselves, what else those depend on."""

@@ -332,11 +332,42 @@ def with_array(w: Any, i: int) -> None:
     w.model.factors = np.ones(2, np.float32)
 
 
+def holds_groups(w: Any) -> Callable[[Any], Any]:
+    groups = w.optimizer.param_groups
+    return lambda x: trained(w.model, w.optimizer, x) * len(groups[0]["params"]) * groups[0]["lr"]
+
+
+def lowers_rate(w: Any) -> Callable[[Any], Any]:
+    def step(x: Any) -> Any:
+        for group in w.optimizer.param_groups:
+            group["lr"] *= 0.9
+        return trained(w.model, w.optimizer, x)
+
+    return step
+
+
+def counts_in_model(w: Any) -> Callable[[Any], Any]:
+    w.model.seen = 0
+
+    def step(x: Any) -> Any:
+        w.model.seen += 1
+        return trained(w.model, w.optimizer, x) * w.model.seen
+
+    return step
+
+
+def with_count(w: Any, i: int) -> None:
+    other_model(w, i)
+    w.model.seen = 10 * i
+
+
 UNLIKE: list[tuple[Any, Event]] = [
     *((has_states_in_list, event) for event in (loaded, loaded_first)),
     *((of, other_model) for of in (has_model_in_tuple, has_model_as_default, has_partial, has_method, asks_which)),
     *((plain_step, event) for event in (with_hook, with_forward_hook, with_step_hook, with_momentum, frozen)),
     *((plain_step, event) for event in (with_decay, tied, steps_apart, fewer_parameters)),
+    *((holds_groups, event) for event in (loaded, other_optimizer)),
+    *((lowers_rate, event) for event in (loaded, other_optimizer, other_model)), (counts_in_model, with_count),
     (is_special, next_model), (counts_by_place, other_model), (reads_options, other_optimizer),
     (reads_presence, with_flag), (reads_mark, with_mark), (reads_set, with_set), (reads_array, with_array),
 ]  # fmt: skip
@@ -351,6 +382,22 @@ def test_what_is_not_alike(of: Any, event: Event) -> None:
     plain, _ = run(way, event, lambda f: f)
     compiled, _ = run(way, event, torch.jit)
     assert compiled == plain
+
+
+@pytest.mark.parametrize("of", [lowers_rate, lambda w: lambda x: trained(w.model, w.optimizer, x) * rate_of(w)])
+@pytest.mark.parametrize("event", [loaded, other_optimizer, other_model])
+def test_rates_are_read_and_written(of: Any, event: Event) -> None:
+    def way(w: Any, decorate: Any) -> tuple[Any, Any]:
+        step = decorate(of(w))
+        return step, step
+
+    plain, _ = run(way, event, lambda f: f)
+    compiled, step = run(way, event, torch.jit)
+    assert compiled == plain and step.cache_info().compiles <= 2
+
+
+def rate_of(w: Any) -> Any:
+    return w.optimizer.param_groups[0]["lr"]
 
 
 def test_states_are_taken_back_where_another_version_is_needed() -> None:
