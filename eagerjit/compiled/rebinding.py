@@ -74,6 +74,11 @@ class _States:
         """Let optimizers have what their first step makes, as recordings find it."""
         self.made += [(owner.state, owner.begin_states()) for owner in owners if is_optimizer(owner)]
 
+    def values(self) -> set[int]:
+        """What was made, by identity."""
+        tables = [states[parameter] for states, parameters in self.made for parameter in parameters]
+        return {id(value) for table in tables for value in table.values()}
+
     def __exit__(self, *error: object) -> None:
         for states, parameters in self.made:
             for parameter in parameters:
@@ -107,6 +112,9 @@ def rebound(variant: Variant, leaves: Sequence[Any], states: _States) -> Variant
     now = Likeness(found, frozenset(), before.marked)
     if now.form != before.form:
         return None
+    constants, begun = set(map(id, report.objects)), states.values()
+    if any(id(new) in begun and old not in constants for old, new in zip(before.ids, now.met, strict=True)):
+        return None  # of a parameter without a gradient, of which the first step makes none
     others = {old: new for old, new in zip(before.ids, now.met, strict=True) if old != id(new)}
     copies = _compared(report.trace)
     objects = [_other(value, others, i in copies) for i, value in enumerate(report.objects)]

@@ -70,6 +70,13 @@ def copied(w: Any, i: int) -> None:
     w.optimizer = adam(w.model)
 
 
+def assigned_past_optimizer(w: Any, i: int) -> None:
+    if i % 3 == 1:
+        w.optimizer.load_state_dict(copy.deepcopy(w.begun))
+    else:
+        w.model.load_state_dict({name: value.clone() for name, value in w.first.items()}, assign=True)
+
+
 def other_layer(w: Any, i: int) -> None:
     w.model[3] = nn.Linear(6, 1)
     w.optimizer = adam(w.model)
@@ -366,6 +373,7 @@ UNLIKE: list[tuple[Any, Event]] = [
     *((of, other_model) for of in (has_model_in_tuple, has_model_as_default, has_partial, has_method, asks_which)),
     *((plain_step, event) for event in (with_hook, with_forward_hook, with_step_hook, with_momentum, frozen)),
     *((plain_step, event) for event in (with_decay, tied, steps_apart, fewer_parameters)),
+    (plain_step, assigned_past_optimizer),
     *((holds_groups, event) for event in (loaded, other_optimizer)),
     *((lowers_rate, event) for event in (loaded, other_optimizer, other_model)), (counts_in_model, with_count),
     (is_special, next_model), (counts_by_place, other_model), (reads_options, other_optimizer),
