@@ -149,9 +149,12 @@ class Unchanged:
     def of_others(self, others: dict[int, Any]) -> Unchanged | None:
         """The same where others are in the place of some objects, by their ids; None where that does not hold of them.
 
-        What is known by identity alone is a bare number in what containers held.
+        What is known by identity alone is a bare number in what containers held. What held one of these others already
+        told it from the object that it is in the place of now.
         """
         places = {place: id(other) for place, other in others.items()}
+        if not _numbers_in(self.before).isdisjoint(set(places.values()) - places.keys()):
+            return None
         changing = {(places.get(place, place), key) for place, key in self.changing}
         made = Unchanged(others.get(id(self.value), self.value), changing, self.within)
         if self.marked:
@@ -177,6 +180,12 @@ def _has_keys(value: dict[Any, Any], keys: list[Any]) -> bool:
     if len(value) != len(keys):
         return False
     return all(map(operator.is_, value, keys)) or [*map(key_of, value)] == [*map(key_of, keys)]
+
+
+def _numbers_in(before: Any) -> set[int]:
+    if type(before) is tuple:
+        return set().union(*map(_numbers_in, before))
+    return {before} if type(before) is int else set()
 
 
 def _with_others(before: Any, places: dict[int, int]) -> Any:
