@@ -386,8 +386,8 @@ class Tracer(Inputs, Examples):
 
     def leaked(self) -> list[Tensor]:
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""
-        tables: tuple[dict[int, Any], ...]
-        tables = self._values, self._silent, self.replaced, self.originals, self.gradients
+        tables: tuple[dict[Any, Any], ...]
+        tables = self._values, self._silent, self.replaced, self.originals, self.gradients, self._items
         for table in tables:
             table.clear()
         return [t for t in (r() for r in self.created) if t is not None]

@@ -49,6 +49,19 @@ class CountingInState(Written):
         p.sub_(lr / self.state["count"] * p.grad)
 
 
+class CountingInGroups(Written):
+    """The count is a tensor among a group's options, made in the first step."""
+
+    def before(self):
+        for group in self.param_groups:
+            if "count" not in group:
+                group["count"] = torch.zeros(())
+            group["count"] += 1
+
+    def one(self, lr, i, p, state):
+        p.sub_(lr / self.param_groups[0]["count"] * p.grad)
+
+
 class ListOfMomenta(Written):
     def begin(self):
         self.momenta = [torch.zeros_like(p) for group in self.param_groups for p in group["params"]]
@@ -173,6 +186,35 @@ def a_count_that_is_an_attribute_and_validation(jit):
 @case(versions=2)
 def a_count_among_the_states(jit):
     yield from steps(CountingInState, jit, validating)
+
+
+@case(versions=2)
+def a_tensor_among_the_options(jit):
+    yield from steps(CountingInGroups, jit, nothing)
+
+
+@case
+def a_tensor_among_the_options_that_a_program_changes(jit):
+    counts = []
+
+    def changed(model, optimizer, i):
+        (group,) = optimizer.param_groups
+        counts.append((group.get("count"), sorted(group)))
+        if i == 2:
+            group["count"] = torch.full((), 5.0)
+        if i == 3:
+            group["count"].zero_()
+        if i == 4:
+            group["count"] = 7
+        if i == 5:
+            del group["count"]
+        if i == 6:
+            group["lr"] = group["count"]
+        if i == 7:
+            optimizer.load_state_dict(optimizer.state_dict())
+
+    yield from steps(CountingInGroups, jit, changed)
+    yield counts
 
 
 @case(versions=2)
