@@ -11,7 +11,7 @@ from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling.spatial import SpatialOp
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.pooling import _like, _named, _pooled, batched, scattered
+from eagerjit.ops.pooling import _named, _pooled, batched, scattered
 from eagerjit.ops.reduce import mean
 from eagerjit.ops.taps import along, taken
 from eagerjit.ops.windows import Numbers, better, block_sum, window_maximum
@@ -168,7 +168,7 @@ adaptive_max_op = SpatialOp(
 )
 adaptive_max_op.absent_gradients, adaptive_max_op.results_read, adaptive_max_op.formal = True, (1,), RELU_LIKE
 for _op in (adaptive_avg_op, adaptive_spread_op, block_mean, adaptive_max_op):
-    _op.lays_out, _op.follows = (lambda arguments: arguments[0].ndim == 4), True
+    _op.ranks, _op.follows = (3, 4), True  # PyTorch takes lines for images of one row
 
 
 def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:
@@ -221,8 +221,8 @@ def _max_function(rank: int) -> Callable[..., Any]:
         x = batched(name, input, rank)
         if not x.dtype.is_floating_point:
             raise NotImplementedError(f"\"{name}\" not implemented for '{TYPE_NAMES[x.dtype]}'")
-        values, places = adaptive_max_op.call(x, _sizes(name, x, output_size, rank))
-        return (_like(values, input), _like(places, input)) if return_indices else _like(values, input)
+        values, places = _pooled(adaptive_max_op, None, input, _sizes(name, x, output_size, rank))
+        return (values, places) if return_indices else values
 
     function.__doc__ = (
         f"The largest numbers of `output_size` windows that cover the spatial dimensions evenly.\n\n{_WINDOWS}"

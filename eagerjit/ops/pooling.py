@@ -47,7 +47,7 @@ def _max_pool_gradient(g: Any, out: Any, input: Any, *how: Any) -> Any:
 
 max_pool_op = SpatialOp("max_pool", _max_pool, (_max_pool_gradient, *(None,) * 5))
 max_pool_op.absent_gradients, max_pool_op.results_read, max_pool_op.formal = True, (1,), RELU_LIKE
-max_pool_op.follows = True
+max_pool_op.ranks, max_pool_op.follows = (3, 4, 5), True  # PyTorch takes lines for images of one row
 
 
 def _max_pool_values(
@@ -100,7 +100,7 @@ def _avg_pool(
 
 avg_pool_op = SpatialOp("avg_pool", _avg_pool)
 avg_pool_op.formal, avg_pool_op.follows = RELU_LIKE, True
-avg_pool_op.lays_out = lambda arguments: arguments[0].ndim == 4
+avg_pool_op.ranks = 3, 4  # PyTorch takes lines for images of one row
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

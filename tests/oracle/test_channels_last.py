@@ -52,6 +52,7 @@ OF_IMAGES: dict[str, Any] = {
     "adaptive_avg_pool2d": _functional("adaptive_avg_pool2d", (4, 3)),
     "adaptive_avg_pool2d even": _functional("adaptive_avg_pool2d", (3, 5)),
     "adaptive_max_pool2d": _functional("adaptive_max_pool2d", 3),
+    "adaptive_max_pool2d of one": lambda t, x: t.nn.functional.adaptive_max_pool2d(x[0], 3),
     "lp_pool2d": _functional("lp_pool2d", 2, 2),
     "batch_norm": lambda t, x: t.nn.functional.batch_norm(x, *_statistics(t), t.ones(4), t.ones(4), True),
     "batch_norm known": lambda t, x: t.nn.functional.batch_norm(x, *_statistics(t)),
@@ -108,6 +109,25 @@ OF_VOLUMES: dict[str, Any] = {
     "pad replicate": _functional("pad", (1, 1, 0, 2, 1, 0), mode="replicate"),
     "cat": lambda t, x: t.cat([x, x], 1),
 }
+LINES = IMAGES[:, :, 0]
+OF_LINES: dict[str, Any] = {
+    "max_pool1d": _functional("max_pool1d", 3, 2, 1),
+    "max_pool1d places": lambda t, x: t.nn.functional.max_pool1d(x, 2, 1, return_indices=True)[1],
+    "max_pool1d of one": lambda t, x: t.nn.functional.max_pool1d(x[0], 2),
+    "avg_pool1d": _functional("avg_pool1d", 2, 1),
+    "avg_pool1d of one": lambda t, x: t.nn.functional.avg_pool1d(x[0], 2),
+    "adaptive_avg_pool1d": _functional("adaptive_avg_pool1d", 3),
+    "adaptive_avg_pool1d of one": lambda t, x: t.nn.functional.adaptive_avg_pool1d(x[0], 3),
+    "adaptive_max_pool1d": _functional("adaptive_max_pool1d", 3),
+    "adaptive_max_pool1d of one": lambda t, x: t.nn.functional.adaptive_max_pool1d(x[0], 3),
+    "lp_pool1d": _functional("lp_pool1d", 2, 2),
+    "conv1d": lambda t, x: t.nn.functional.conv1d(x, _weight(t, 8, 4, 3), padding=1),
+    "batch_norm": lambda t, x: t.nn.functional.batch_norm(x, *_statistics(t), training=True),
+    "group_norm": _functional("group_norm", 2),
+    "interpolate": _functional("interpolate", scale_factor=2, mode="linear"),
+    "pad replicate": _functional("pad", (1, 2), mode="replicate"),
+    "trend": lambda t, x: t.nn.functional.avg_pool1d(x, 3, 1, 1).permute(0, 2, 1).view(2, -1),
+}
 
 
 @pytest.mark.parametrize("name", OF_IMAGES)
@@ -120,6 +140,26 @@ def test_of_images(name: str) -> None:
 def test_of_volumes(name: str) -> None:
     layouts = {k: v for k, v in LAYOUTS.items() if k in ("row_major", "channels_last")}
     compare(OF_VOLUMES[name], VOLUMES, layouts=layouts, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("name", OF_LINES)
+def test_of_lines(name: str) -> None:
+    layouts = {k: v for k, v in LAYOUTS.items() if k == "channels_last" or (k == "row_major" and name != "trend")}
+    compare(OF_LINES[name], LINES, layouts=layouts, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("name", ["max_pool1d", "avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "conv1d"])
+def test_gradients_of_lines(name: str) -> None:
+    for layout in ("row_major", "channels_last"):
+        for weights in ("row_major", "channels_last"):
+            found = []
+            for t in (torch, ej):
+                x = LAYOUTS[layout](t.tensor(LINES)).requires_grad_()
+                y = OF_LINES[name](t, x)
+                g = LAYOUTS[weights](((t.arange(y.numel()) % 11).float() / 8).reshape(y.shape))
+                found.append((y, t.autograd.grad(y, x, g)[0]))
+            for made, wanted in zip(found[1], found[0], strict=True):
+                check(made, wanted, 1e-4)
 
 
 FOLLOWED = (

@@ -102,6 +102,23 @@ def gradients_of_networks_of_images(jit):
 
 
 @case
+def pools_of_lines_in_any_order(jit):
+    functional = torch.nn.functional
+
+    def pools(x):
+        found = [functional.avg_pool1d(x, 3, 1, 1), functional.max_pool1d(x, 2), functional.adaptive_max_pool1d(x, 3)]
+        return *found, functional.max_pool1d(x, 2, return_indices=True), functional.adaptive_avg_pool1d(x, 3)
+
+    f = jit(pools)
+    for x in layouts(2, 3, 6):
+        yield f(x)
+        x = x.detach().requires_grad_()
+        found = f(x)
+        sum((one * one).sum() for one in found[:3]).backward()
+        yield found, x.grad
+
+
+@case
 def models_in_a_format(jit):
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU())
     for p in model.parameters():
