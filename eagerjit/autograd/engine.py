@@ -54,7 +54,8 @@ def run(
     either the targets' hooks are left to the walk that this one is part of.
     """
     refresh_all(roots)
-    refresh_all(targets or ())
+    if not first:  # otherwise part of another walk, whose edges lead through the histories that targets have
+        refresh_all(targets or ())
     alone = trail is None and starts is None and not first
     if alone and not mode.tracing() and not _expanded and not (create_graph and (_gradients or _checkpoints)):
         before = mode.set_modes(bool(create_graph), True)

@@ -396,3 +396,22 @@ def views_kept_and_dropped_while_their_base_is_written(jit):
         total, out = f(x)
         (total + out.prod(0).sum()).backward()
         yield total, out, x.grad
+
+
+@case
+def rows_read_by_products_before_others_are_written(jit):
+    """As solvers of differential equations keep their stages."""
+
+    def stages(y, weights):
+        k = y.new_empty((3, *y.shape))
+        k[0] = -0.5 * y
+        for i in (1, 2):
+            step = torch.einsum("j,jbf->bf", weights[:i], k[:i])
+            k[i] = torch.tensordot(weights[:1, None], k[:1], 1)[0] - 0.5 * (y + step)
+        return torch.einsum("j,jbf->bf", weights, k)
+
+    f = jit(stages)
+    for i in (1, 2, 3):
+        y, weights = torch.linspace(1, 2, 4).reshape(2, 2).requires_grad_(), torch.tensor([0.2, 0.3, 0.5 * i])
+        f(y, weights).square().sum().backward()
+        yield y.grad
