@@ -29,6 +29,8 @@ class _State(threading.local):
     """What is told of every operation that is computed, None where nothing is."""
     begun: list[Any] | None = None
     """Tensors that began to require gradients here, None where nobody asks for them."""
+    leaves: tuple[Tracer | None, list[Any]] | None = None
+    """What records the function that a transform runs, and the leaves that it has made; None outside of any."""
     exporting: bool = False
     """Whether a model is recorded for another program: what it asks of itself may not depend on values."""
     taken_apart: bool = False
@@ -52,6 +54,16 @@ class Defaults:
     """Hooks of all Modules."""
     methods = 0
     """How often methods of Tensor were replaced."""
+
+
+def note_leaf(tensor: Any) -> Any:
+    """Tell the transform that runs, if one does, of a tensor that was just made: no gradient leaves it to there."""
+    if state.leaves is None:
+        return tensor
+    tracer, leaves = state.leaves
+    if tracer is state.tracer:  # what is recorded meanwhile keeps its leaves to itself
+        leaves.append(tensor)
+    return tensor
 
 
 def runs_plainly() -> bool:

@@ -18,7 +18,7 @@ from eagerjit.autograd.forward import depends_on_others, push
 from eagerjit.func.nesting import flatten
 from eagerjit.func.repeated import known
 from eagerjit.runtime import mode
-from eagerjit.state import state
+from eagerjit.state import note_leaf, state
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -29,6 +29,7 @@ class Starts:
     structure: Any
     leaves: list[Tensor]
     private: set[int]
+    """Those of them, and of the leaves that the function makes, of which nobody outside takes a gradient."""
 
     def arguments(self) -> Any:
         """The aliases nested as the arguments were."""
@@ -144,11 +145,17 @@ def _parts(primal: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
 
 def run(name: str, function: Callable[..., Any], starts: Starts, has_aux: bool = False) -> Run:
     """Evaluate `function()` with gradients recorded."""
-    outside = mode.set_grad_mode(True)
+    outside, around = mode.set_grad_mode(True), state.leaves
+    made: list[Tensor] = []
+    state.leaves = state.tracer, made
     try:
         result = function()
     finally:
         mode.set_grad_mode(outside)
+        state.leaves = around
+    starts.private.update(map(id, made))
+    for leaf in made:
+        note_leaf(leaf)
     aux = None
     if has_aux:
         if not (isinstance(result, tuple) and len(result) == 2):

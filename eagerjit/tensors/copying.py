@@ -12,7 +12,7 @@ from eagerjit.ops.index import own_array
 from eagerjit.ops.strided import as_strided
 from eagerjit.recording.tensor_attributes import note_read
 from eagerjit.runtime import mode
-from eagerjit.state import state
+from eagerjit.state import note_leaf, state
 from eagerjit.tensors.moving import clone
 from eagerjit.tensors.tensor import Parameter, Tensor, new_tensor, storage_of
 
@@ -30,7 +30,7 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if state.tracer is not None and plain and alone:
         return _traced_copy(self, memo, state.tracer.get_grad(self))
     made = _copied(self, own_array(self, "a tensor was copied with copy.deepcopy"), memo)
-    made._requires_grad = self._requires_grad
+    note_leaf(made)._requires_grad = self._requires_grad
     memo[id(self)] = made
     if self._grad is not None:
         made._grad = copy.deepcopy(self._grad, memo)
@@ -51,7 +51,7 @@ def _traced_copy(self: Tensor, memo: dict[int, Any], grad: Tensor | None) -> Ten
         memo[id(self._storage)] = made
     if type(self) is Parameter:
         made = Parameter(made, self._requires_grad)
-    made._requires_grad = self._requires_grad
+    note_leaf(made)._requires_grad = self._requires_grad
     memo[id(self)] = made
     if grad is not None:
         made._grad = copy.deepcopy(grad, memo)

@@ -16,7 +16,7 @@ from eagerjit.recording.traced_ranges import is_range
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.making import FROM_NUMPY, TENSOR, MakeCall
-from eagerjit.state import state, untraced
+from eagerjit.state import note_leaf, state, untraced
 from eagerjit.tensors.elements import array_dtype, inferred_dtype, is_sequence, items_of, sizes_of_data, to_array
 from eagerjit.tensors.making import dtype_argument
 from eagerjit.tensors.placement import moved, wanted
@@ -30,7 +30,7 @@ def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
         return tensor
     if requires_grad is not True:
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
-    return tensor.requires_grad_()
+    return note_leaf(tensor).requires_grad_()  # type: ignore[no-any-return]
 
 
 def tensor(
@@ -175,6 +175,8 @@ def asarray(
     if copy is False and not isinstance(obj, (Tensor, np.ndarray)):
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     found = shared.clone() if copy and isinstance(obj, (Tensor, np.ndarray)) else shared
+    if found is obj and requires_grad:
+        return found.requires_grad_()
     return finish(found.detach() if requires_grad is False and found.requires_grad else found, bool(requires_grad))
 
 

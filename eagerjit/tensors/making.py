@@ -14,7 +14,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.parameters import parameters
-from eagerjit.state import Defaults, state, swap_device
+from eagerjit.state import Defaults, note_leaf, state, swap_device
 from eagerjit.tensors.limits import check_format, keeps_order
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import device_of, moved, wanted
@@ -160,7 +160,7 @@ def _in_order(
         found = new_tensor(made._data.transpose(inverse(order)))
     else:
         found = tracer.wrap(in_order(tracer, tracer.value(made), order))
-    return found.requires_grad_(requires_grad) if requires_grad else found
+    return note_leaf(found).requires_grad_(requires_grad) if requires_grad else found
 
 
 def _sparse(args: Any, options: dict[str, Any], wanted_layout: layout) -> Tensor:
@@ -220,7 +220,7 @@ def _made_at(place: Device | None, function: Callable[..., Tensor], args: Any, o
         made = moved(function(*args, **options), place)
     finally:
         swap_device(before)
-    return made.requires_grad_() if requires_grad else made
+    return note_leaf(made).requires_grad_() if requires_grad else made
 
 
 def _take_dtype(name: str, out: Any, options: dict[str, Any], asked: bool) -> None:

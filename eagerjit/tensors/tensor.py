@@ -16,7 +16,7 @@ from eagerjit.runtime.binding import bound
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.source import Place
 from eagerjit.runtime.views import TensorCall
-from eagerjit.state import note_methods, state
+from eagerjit.state import note_leaf, note_methods, state
 from eagerjit.tensors.typed import TensorOperators
 
 
@@ -286,8 +286,7 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
                 share_whole(parameter, data)
         if requires_grad and data is not None and not data.dtype.is_differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        Tensor.requires_grad_(parameter, bool(requires_grad))
-        return parameter
+        return note_leaf(Tensor.requires_grad_(parameter, bool(requires_grad)))
 
 
 class Shape(tuple):

@@ -57,6 +57,12 @@ DIFFERENCES = (
         "recording costs little enough to need no tensors of another kind",
     ),
     Difference(
+        "func.grad, vjp, jvp, vmap",
+        "`requires_grad_`, `retain_grad` and `backward` may be called inside, where PyTorch raises RuntimeError; "
+        "`requires_grad` is True in plain calls of what depends on a tensor whose flag was set inside",
+        "transforms start from aliases on the one tape, which knows no levels",
+    ),
+    Difference(
         "views made in `no_grad`",
         "`requires_grad` is False; PyTorch 2.13 says True of views of what requires grad",
         "no gradient flows through such a view in either library",

@@ -95,7 +95,8 @@ class InverseGradient(torch.autograd.Function):
         g, x, y = ctx.saved_tensors
         return -2 * h * x * y * y, -2 * h * g * y * y, -4 * h * g * x * y
 def watched(x):
-    return x if x.requires_grad else x.detach().requires_grad_()
+    """What a gradient is taken of: in a transform a leaf that is made as one, as no flag of a tensor is set in one."""
+    return x if x.requires_grad else nn.Parameter(x.detach())
 def row_major(g):
     """A gradient without the strides of what `autograd.grad` gives, in which compiled calls differ."""
     return None if g is None else g.detach().clone(memory_format=torch.contiguous_format)
@@ -124,7 +125,7 @@ OPERATIONS = (
 ).split("|")
 DERIVATIVES = (
     "a = watched(x); x, = torch.autograd.grad(f(a).square().sum(), a, create_graph=True)|a = watched(x); x, = torch.autograd.grad(f(a), a, a.cos(), create_graph=True)|a = watched(x); g, = torch.autograd.grad(f(a).square().sum(), a, create_graph=True); x, = torch.autograd.grad(g.square().sum(), a, create_graph=True)|"
-    "a = watched(x); v = torch.ones_like(a, requires_grad=True); g, = torch.autograd.grad(f(a), a, v, create_graph=True); x, = torch.autograd.grad(g.sum(), v, create_graph=True)|a = x.detach().requires_grad_(); f(a).square().sum().backward(create_graph=True); x = a.grad * x|a = watched(x); y = f(a); x = y + 0.1 * torch.autograd.grad(y.sum(), a, create_graph=True)[0]|"
+    "a = watched(x); v = torch.ones_like(a, requires_grad=True); g, = torch.autograd.grad(f(a), a, v, create_graph=True); x, = torch.autograd.grad(g.sum(), v, create_graph=True)|a = nn.Parameter(x.detach()); f(a).square().sum().backward(create_graph=True); x = a.grad * x|a = watched(x); y = f(a); x = y + 0.1 * torch.autograd.grad(y.sum(), a, create_graph=True)[0]|"
     "a = watched(x); g = torch.autograd.grad(f(a).square().mean(), [a, s.w], create_graph=True, allow_unused=True); x = sum(p.sum() for p in g if p is not None) * x|a = watched(x); g, = torch.autograd.grad(f(a).square().sum(), a, retain_graph=True); x = g.detach() * a|"
     "x = func.grad(lambda a: f(a).square().mean())(x)|x = func.grad(lambda a: func.grad(lambda q: f(q).square().sum())(a).square().sum())(x)|y, pull = func.vjp(f, x); x, = pull(y.sin())|y, pull = func.vjp(f, x); x = y * pull(torch.ones_like(y))[0]|y, t = func.jvp(f, (x,), (x.cos(),)); x = y + t|x = func.jvp(f, (x,), (torch.ones_like(x),))[1]|"
     "x = func.jvp(func.grad(lambda a: f(a).square().sum()), (x,), (torch.ones_like(x),))[1]|x = func.grad(lambda a: func.jvp(f, (a,), (torch.ones_like(a),))[1].square().sum())(x)|x = func.jvp(lambda a: func.jvp(f, (a,), (torch.ones_like(a),))[1], (x,), (x.sin(),))[1]|x = func.vjp(lambda a: func.vjp(f, a)[1](torch.ones_like(a))[0], x)[1](x)[0]|"
