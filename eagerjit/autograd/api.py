@@ -81,10 +81,20 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
                 f"Mismatch in shape: grad_output[{index}] has a shape of {list(grad.shape)} and output[{index}] has a "
                 f"shape of {list(root.shape)}."
             )
-        elif grad.dtype is not root.dtype:
-            grad = grad.to(root.dtype)
-        out.append(grad)
+        out.append(in_dtype_of(root, grad))
     return out
+
+
+def in_dtype_of(root: Tensor, grad: Tensor) -> Tensor:
+    """A gradient in its tensor's dtype. Raises RuntimeError if one of them is complex and the other is not."""
+    if grad.dtype is root.dtype:
+        return grad
+    if grad.dtype.is_complex != root.dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"a gradient of {grad.dtype} for an output of {root.dtype}."
+        )
+    return grad.to(root.dtype)
 
 
 _run: list[Any] = []

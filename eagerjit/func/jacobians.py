@@ -91,6 +91,7 @@ def jacrev(
 
     def plain(*args: Any, **kwargs: Any) -> Any:
         done = _evaluated("jacrev", func, argnums, has_aux, args, kwargs)
+        done.require_differentiable("jacrev")
         return _nested(done, argnums, rows(done, chunk_size), has_aux)
 
     options = {"argnums": argnums, "has_aux": has_aux, "chunk_size": chunk_size}

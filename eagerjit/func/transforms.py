@@ -13,6 +13,7 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.autograd import engine, walk_graph
+from eagerjit.autograd.api import in_dtype_of
 from eagerjit.autograd.expansion import current, expand_call
 from eagerjit.autograd.forward import depends_on_others, push
 from eagerjit.func.nesting import flatten
@@ -48,7 +49,8 @@ def start(name: str, primals: Any, connect: bool = True) -> Starts:
     aliases = []
     for x in leaves:
         if not isinstance(x, Tensor):
-            raise RuntimeError(f"{name}: Expected all inputs to be tensors, got {type(x).__name__}")
+            kind = RuntimeError if name in ("jvp", "linearize", "jacfwd") else ValueError
+            raise kind(f"{name}: Expected all inputs to be tensors, got {type(x).__name__}")
         if not x.dtype.is_differentiable:
             if name in ("jvp", "linearize"):
                 raise ValueError(f"{name}: Expected primal to be floating point or complex, but got: {x.dtype}")
@@ -85,6 +87,12 @@ class Run:
         structure = flatten(self.aux, leaves)
         return pytree.unflatten(structure, [self.released(x) for x in leaves])
 
+    def require_differentiable(self, name: str) -> None:
+        """Raise RuntimeError for a result that can have no cotangent."""
+        for x in self.outputs:
+            if not x.dtype.is_differentiable:
+                raise RuntimeError(f"{name}: All outputs of f must be floating-point or complex Tensors, got {x.dtype}")
+
     def recording(self, *given: Tensor) -> bool:
         """Whether derivatives are to be recorded for an outer transform."""
         return mode.grad_mode() and (self.outer or any(t._requires_grad for t in given))
@@ -110,8 +118,10 @@ class Run:
         create = self.recording(*cotangents)
         if create and state.tracer is not None:
             self.take_apart()
-        roots = [(o, c) for o, c in zip(self.outputs, cotangents, strict=True) if o._requires_grad]
-        found = engine.run([o for o, _ in roots], [c for _, c in roots], self.starts.leaves, True, create)
+        roots = [o for o in self.outputs if o._requires_grad]
+        pairs = zip(self.outputs, cotangents, strict=True)
+        given = [in_dtype_of(o, c) for o, c in pairs if o._requires_grad]
+        found = engine.run(roots, given, self.starts.leaves, True, create)
         return [_zeros(x) if g is None else g for x, g in zip(self.starts.leaves, found, strict=True)]
 
     def push(self, tangents: list[Tensor]) -> list[Tensor]:
@@ -239,9 +249,11 @@ def start_at(name: str, argnums: Any, args: tuple[Any, ...]) -> tuple[Starts, li
 
 
 def _positions(argnums: Any, count: int) -> list[int]:
-    chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    chosen = (argnums,) if isinstance(argnums, int) else argnums
     if not chosen:
-        raise RuntimeError("argnums must not be empty")
+        raise RuntimeError("argnums must be non-empty")
     for p in chosen:
         if not isinstance(p, int):
             raise RuntimeError(f"argnums must be int or Tuple[int, ...], got {argnums}")
@@ -262,6 +274,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(func(*primals), a function from cotangents of the result to those of the primals[, aux])."""
     starts = start("vjp", primals)
     done = run("vjp", lambda: func(*starts.arguments()), starts, has_aux)
+    done.require_differentiable("vjp")
 
     def pullback(*cotangents: Any) -> Any:
         given = cotangents[0] if len(cotangents) == 1 else cotangents

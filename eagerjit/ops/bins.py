@@ -33,6 +33,14 @@ def _as_values(values: Any, like: Tensor) -> Tensor:
         return new_tensor(np.asarray(values, like.dtype.numpy if same else np.float32))
 
 
+def _sought(ordered: Tensor, values: Tensor, right: bool) -> Tensor:
+    """Where values would go. Raises NotImplementedError for complex numbers."""
+    for x in (ordered, values):
+        if x.dtype.is_complex:
+            raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{TYPE_NAMES[x.dtype]}'")
+    return searching.searchsorted.call(ordered, values, right)
+
+
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None, out: Tensor | None = None,
@@ -59,7 +67,7 @@ def searchsorted(
             f"tensor and input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and "
             f"input value tensor {list(values.shape)}"
         )
-    found = searching.searchsorted.call(sorted_sequence, values, right or side == "right")
+    found = _sought(sorted_sequence, values, right or side == "right")
     found = found.int() if out_int32 else found
     return found if out is None else write_out("searchsorted", found, out)
 
@@ -73,7 +81,7 @@ def bucketize(
             f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
         )
     values = _as_values(input, boundaries)
-    found = searching.searchsorted.call(boundaries, values, right)
+    found = _sought(boundaries, values, right)
     found = found.int() if out_int32 else found
     return found if out is None else write_out("searchsorted", found, out)
 

@@ -242,15 +242,22 @@ for _name in ("frac", "deg2rad", "rad2deg"):
     ELEMENTARY[_name].saved_by = ()
 
 
+def _real(name: str, input: Tensor) -> None:
+    if input.dtype.is_complex:
+        raise RuntimeError(f"{name} does not support complex inputs.")
+
+
 @public
 def isposinf(input: Tensor) -> Tensor:
-    """Whether elements are +infinity."""
+    """Whether elements are +infinity. Raises RuntimeError for complex numbers."""
+    _real("isposinf", input)
     return input.isinf().logical_and(input > 0)
 
 
 @public
 def isneginf(input: Tensor) -> Tensor:
-    """Whether elements are -infinity."""
+    """Whether elements are -infinity. Raises RuntimeError for complex numbers."""
+    _real("isneginf", input)
     return input.isinf().logical_and(input < 0)
 
 

@@ -183,13 +183,22 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: complex = 1, alpha: 
 def _baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2."""
     require_dtype(input, product := _bmm(batch1, batch2))
+    _require_to_fit("baddbmm", input, product)
     return weighted_sum(input, product, beta, alpha)
 
 
 def _addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
     require_dtype(input, product := _bmm(batch1, batch2))
-    return weighted_sum(input, product.sum(0, dtype=product.dtype), beta, alpha)
+    total = product.sum(0, dtype=product.dtype)
+    _require_to_fit("addbmm", input, total)
+    return weighted_sum(input, total, beta, alpha)
+
+
+def _require_to_fit(name: str, input: Tensor, product: Tensor) -> None:
+    """Raise RuntimeError for an input that has more dimensions than the product to which it is added."""
+    if input.ndim > product.ndim:
+        raise RuntimeError(f"{name}: input of shape {list(input.shape)} cannot be expanded to {list(product.shape)}")
 
 
 def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:

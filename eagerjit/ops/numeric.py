@@ -84,6 +84,8 @@ def _no_slope(g: Any, *arguments: Any) -> Any:
 
 def _heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below 0, 1 above, and `values` where input is 0."""
+    if input.dtype.is_complex or values.dtype.is_complex:
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if input.dtype is not values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return values.where(input == 0, (input > 0).to(input.dtype))

@@ -30,6 +30,9 @@ _REAL_ONLY = frozenset(
 )
 """Operations that complex numbers have none of."""
 
+_REFUSED_IN_WORDS = frozenset("maximum minimum fmax fmin deg2rad rad2deg".split())
+"""Those of them for which PyTorch raises RuntimeError, not NotImplementedError."""
+
 _NUMBERS_ONLY = frozenset("abs floor ceil trunc round floordiv remainder fmod pow".split())
 """Operations that bools have none of."""
 
@@ -71,7 +74,7 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
     dtype = result_type(*operands)
     if promotion == "float" and not dtype.is_differentiable:
         dtype = Defaults.dtype
-    if dtype.kind == "complex" and name in ("maximum", "minimum"):
+    if dtype.kind == "complex" and name in _REFUSED_IN_WORDS:
         raise RuntimeError(f"{name} not implemented for complex tensors.")
     if dtype.kind == "complex" and name in _REAL_ONLY:
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
@@ -137,7 +140,7 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
 def _errors(name: str, promotion: str) -> list[str]:
     """What `_pointwise` raises for kinds of numbers."""
     kinds = {"complex numbers": name in _REAL_ONLY, "bools": name in _NUMBERS_ONLY or name in ("sub", "neg")}
-    plain = name in ("maximum", "minimum", "sub", "neg")
+    plain = name in ("sub", "neg", *_REFUSED_IN_WORDS)
     kinds["floating point and complex numbers"] = promotion == "bitwise"
     refused = [kind for kind, holds in kinds.items() if holds]
     return [f"{'RuntimeError' if plain else 'NotImplementedError'} for {' and '.join(refused)}"] if refused else []

@@ -199,8 +199,8 @@ any_ = _truth("any", reductions.any_, "Whether any element is true: not 0. Dimen
 
 def _position(name: str, primitive: Primitive) -> Op:
     def body(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-        if input.dtype is dtypes.bool_:
-            raise RuntimeError(f"{name}(): does not support bool input")
+        if input.dtype is dtypes.bool_ or input.dtype.is_complex:
+            raise RuntimeError(f"{name}(): does not support {input.dtype.kind} input")
         axis = 0 if dim is None else dimension(dim, input.ndim)
         if input.numel() == 0 and (dim is None or input.shape[axis] == 0):
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
@@ -214,7 +214,7 @@ def _position(name: str, primitive: Primitive) -> Op:
 
     body.__doc__ = (
         f"{primitive.doc}\n\nint64, along a dimension, or of the flattened tensor without one. Raises RuntimeError for "
-        "bools,\nIndexError where there are no elements."
+        "bools and\ncomplex numbers, IndexError where there are no elements."
     )
     return Op(name, body, None, differentiable=False)
 
@@ -225,6 +225,8 @@ argmin = _position("argmin", reductions.argmin)
 
 def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     def body(input: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+        if input.dtype.is_complex:
+            raise RuntimeError(f"{extreme.name[1:]}(): does not support complex input")
         comparable = as_dtype(input, dtypes.uint8) if input.dtype is dtypes.bool_ else input
         indices = position.body(comparable, dim, True)
         if input.ndim == 0:
@@ -257,8 +259,8 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     function.__doc__ = (
         f"{str(extreme.body.__doc__).partition('.')[0]}.\n\nOf all elements a number, whose gradient equal ones share; "
         "with `dim` (values, indices) along it, the first of\nequal ones; with another tensor what "
-        f"`{elementwise_name}` gives. Raises NotImplementedError for complex numbers, RuntimeError\nof no elements "
-        "(IndexError with `dim`)."
+        f"`{elementwise_name}` gives. Raises NotImplementedError for complex numbers (RuntimeError with\n`dim`), "
+        "RuntimeError of no elements (IndexError with `dim`)."
     )
     return planned_of_ranks(function)
 

@@ -64,8 +64,15 @@ DIFFERENCES = (
     ),
     Difference(
         "views made in `no_grad`",
-        "`requires_grad` is False; PyTorch 2.13 says True of views of what requires grad",
+        "`requires_grad` is False; PyTorch 2.13 says True of views of what requires grad. What requires grad may be "
+        "written to one of a tensor that requires none; PyTorch refuses it",
         "no gradient flows through such a view in either library",
+    ),
+    Difference(
+        "unique, unique_consecutive; sum, prod, cumsum, cumprod with a dtype of integers",
+        "of what requires grad: results require none; PyTorch's of `unique` do, and `backward` raises, the others "
+        "raise RuntimeError",
+        "results without gradients need no history, and compile",
     ),
     Difference(
         "split, chunk, unbind",
