@@ -95,6 +95,17 @@ def common_refinement(a: Shape, b: Shape, tie: bool = False) -> list[tuple[list[
     return groups
 
 
+def expanded_strides(shape: Shape, strides: Shape, wanted: Shape) -> Shape:
+    """Strides of a tensor with dimensions of one element repeated, and new ones in front: those of one element go over
+    all that is behind them, as PyTorch's do, but for what has no dimensions itself.
+    """
+    added = len(wanted) - len(shape)
+    found = [0 if old == 1 and new != 1 else s for old, new, s in zip(shape, wanted[added:], strides, strict=True)]
+    for position in reversed(range(added)):
+        found.insert(0, sizes.mul(wanted[position + 1], found[0]) if shape and wanted[position] == 1 else 0)
+    return tuple(found)
+
+
 def reshape_strides(shape: Shape, strides: Shape, target: Shape, tie: bool = False) -> Shape | None:
     """Strides of the same memory under the target shape, or None where only a copy can give it.
 

@@ -203,3 +203,21 @@ def test_expanded_dimensions_of_one_element() -> None:
     base = torch.ones(1).view(1, 1)
     first = expand_view.view_eager(base._data, (1, 3))
     assert tuple(s // first.itemsize for s in first.strides) == base.expand(1, 3).stride() == (1, 0)
+
+
+@pytest.mark.parametrize("decorate", [lambda function: function, torch.jit])
+def test_new_dimensions_of_one_element(decorate) -> None:
+    """Their strides go over all that is behind them; those of what has no dimensions are 0. As in PyTorch."""
+    expected = {
+        ((2, 3), (1, 2, 3)): (6, 3, 1),
+        ((2, 3), (1, 1, 2, 3)): (6, 6, 3, 1),
+        ((2, 3), (4, 1, 2, 3)): (0, 6, 3, 1),
+        ((1, 3), (1, 2, 3)): (0, 0, 1),
+        ((1, 3), (1, 4, 1, 3)): (0, 0, 3, 1),
+        ((), (1, 1)): (0, 0),
+    }
+    for (own, wanted), strides in expected.items():
+        expand = decorate(lambda x, wanted=wanted: x.expand(wanted))
+        for _ in range(2):
+            assert expand(torch.ones(own)).stride() == strides
+        assert expand_view.view_eager(torch.ones(own)._data, wanted).strides == tuple(4 * s for s in strides)

@@ -10,7 +10,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import ZERO, Affine, Map, split_linear
 from eagerjit.compiler.ir import TensorType
 from eagerjit.compiler.ops.declare import Primitive, declare
-from eagerjit.compiler.shapes import Shape, contiguous_strides, reshape_strides
+from eagerjit.compiler.shapes import Shape, contiguous_strides, expanded_strides, reshape_strides
 
 Extents = dict[int, sizes.Expr]
 Attributes = dict[str, Any]
@@ -119,9 +119,7 @@ def _expand_type(x: TensorType, shape: Shape) -> TensorType:
 
 
 def _expand_layout(size: Shape, strides: Shape, offset: sizes.Expr, shape: Shape) -> Any:
-    added = len(shape) - len(size)
-    kept = tuple(0 if old == 1 and new != 1 else s for old, new, s in zip(size, shape[added:], strides, strict=True))
-    return (0,) * added + kept, offset
+    return expanded_strides(size, strides, shape), offset
 
 
 def _expand_index(map_: Map, shape: Shape, base: Shape, extents: Extents, /, **attributes: Any) -> Map:

@@ -12,7 +12,7 @@ from eagerjit.calling.dispatch import OPS, Op
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing, views
-from eagerjit.compiler.shapes import inverse, reshape_strides, simplified
+from eagerjit.compiler.shapes import expanded_strides, inverse, reshape_strides, simplified
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
 from eagerjit.runtime.native.agreed import PART_SHOWN, PART_WRITTEN
@@ -178,7 +178,7 @@ def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         ) from None
     # A view of it may be writable although it is not as a whole; NumPy's own is read-only for good, and forgets the
     # strides of dimensions of one element.
-    strides: Any = _expanded_strides(array.shape, array.strides, shape)
+    strides: Any = expanded_strides(array.shape, array.strides, shape)
     return device_array.as_strided(array, shape, strides)
 
 
@@ -273,16 +273,10 @@ select_view = ViewOp(
     lambda g, dim, index: _erase_slice(g, dim, index, index + 1, 1),
 )
 
-def _expanded_strides(shape: Exprs, strides: Exprs, wanted: tuple[Any, ...]) -> Exprs:
-    added = len(wanted) - len(shape)
-    own = [0 if n == 1 and expression(w) != 1 else s for n, s, w in zip(shape, strides, wanted[added:], strict=True)]
-    return (*(0,) * added, *own)
-
-
 alias_view.strides = lambda shape, strides: strides
 reshape_view.strides = lambda shape, strides, wanted: reshape_strides(shape, strides, tuple(map(expression, wanted)))
 permute_view.strides = lambda shape, strides, dims: tuple(strides[d] for d in dims)
-expand_view.strides = _expanded_strides
+expand_view.strides = lambda shape, strides, wanted: expanded_strides(shape, strides, tuple(map(expression, wanted)))
 slice_view.strides = lambda shape, strides, dim, start, stop, step: (
     *strides[:dim], sizes.mul(strides[dim], step), *strides[dim + 1 :]
 )  # fmt: skip

@@ -335,6 +335,10 @@ def expanded(base: ptr, views: ptr, shape: ptr, n: i64, tracked: bool) -> ptr:
             return 0
         kept = axis >= added and have == load_i64(shape, 8 * axis)
         store_i64(steps, 8 * axis, load_i64(strides, 8 * (axis - added)) if kept else 0)
+    for i in range(added if added < n else 0):
+        axis = added - 1 - i
+        if load_i64(shape, 8 * axis) == 1:
+            store_i64(steps, 8 * axis, load_i64(shape, 8 * (axis + 1)) * load_i64(steps, 8 * (axis + 1)))
     arguments = _one_tuple(_tuple_of_integers(shape, n))
     op = PyTuple_GetItem(views, EXPAND)
     return _made(base, op, arguments, n, shape, steps, load_ptr(array, ARRAY_DATA), tracked)
