@@ -8,6 +8,7 @@ calls go all the way; one that raises is kept now and then, in a `try`.
     python -m tests.property.statements compiled --seed 0 --seconds 60
     python -m tests.property.statements compiled --seed 0 --seconds 60 --transforms
     python -m tests.property.statements compiled --seed 0 --seconds 60 --objects
+    python -m tests.property.statements compiled --seed 0 --seconds 60 --idioms
     python -m tests.property.statements torch --seed 0 --seconds 60
 """
 
@@ -30,7 +31,7 @@ from typing import Any
 
 import eagerjit
 from eagerjit.runtime import cpu
-from tests.property import objects
+from tests.property import idioms, objects
 from tests.property.programs import hasty_machine
 from tests.property.seen import Showing, parting, parting_from_torch
 
@@ -155,6 +156,7 @@ UNLIKE_TORCH = {
     r"inverse|logdet|\.det\(": "rounding decides which matrices are singular",
     r"unfold|median|masked_scatter_|\[:-1\]|\[1:\] = ": "PyTorch reads what it writes, or what shows an element twice",
     r"sum\(dtype": "PyTorch records gradients of integers, and refuses that",
+    r"\[\[True, False\]|fft\.": "what masks pick is row-major, and PyTorch's transforms refuse what has no rows",
     r"out=": "PyTorch reads what it writes, and keeps gradients of what is gone",
     r"no_grad": "PyTorch's views made in it require grad, and its writes to views of leaves lose gradients",
     r"polar|xlogy|unique|sign\(|sgn|sign_|set_\(": "PyTorch has wrong gradients, none at all, or refuses complex numbers",
@@ -188,6 +190,7 @@ class Program:
     returned: list[str]
     calls: list[list[str]]
     objects: bool = False
+    idioms: bool = False
 
     @property
     def function(self) -> list[str]:
@@ -205,7 +208,7 @@ class Program:
 
     @property
     def prelude(self) -> str:
-        return PRELUDE + objects.PRELUDE if self.objects else PRELUDE
+        return PRELUDE + objects.PRELUDE * self.objects + idioms.PRELUDE * self.idioms
 
     def without(self, part: str, i: int) -> Program:
         kept = list(getattr(self, part))
@@ -216,14 +219,14 @@ class Program:
 class Generator:
     """Draws one program."""
 
-    def __init__(self, seed: int, length: int = 8, calls: int = 10, transforms: bool = False, objects_drawn: bool = False, without: re.Pattern[str] | None = None):
+    def __init__(self, seed: int, length: int = 8, calls: int = 10, transforms: bool = False, objects_drawn: bool = False, idioms_drawn: bool = False, without: re.Pattern[str] | None = None):
         self.random = random.Random(seed)
-        self.objects, self.without = objects_drawn, without
+        self.objects, self.idioms, self.without = objects_drawn, idioms_drawn, without
         self.transforms = 0.25 if transforms else 0.02
         self.length = length
         self.names: list[str] = []
         self.scope: dict[str, Any] = {"torch": eagerjit, "__name__": "drawn", "told": str, "kept": [eagerjit.ones(3, 4)]}
-        exec(compile(PRELUDE + objects.PRELUDE * objects_drawn, "drawn.py", "exec", dont_inherit=True), self.scope)
+        exec(compile(Program([], [], [], objects_drawn, idioms_drawn).prelude, "drawn.py", "exec", dont_inherit=True), self.scope)
         choose = self.random.choice
         layouts, sizes, k = [self.layout() for _ in "xyz"], (3, 4), choose((1, 2))
         self.base = choose(BASES)
@@ -235,7 +238,7 @@ class Generator:
                     for n in self.random.choices(self.names[-4:] + self.names, k=self.random.randint(1, 4))]  # fmt: skip
         called = self.others(first, layouts, sizes, k, Program(body, returned, []).function, calls)
         settle(eagerjit)
-        self.program = Program(body, returned, [self.calling(c) for c in called], self.objects)
+        self.program = Program(body, returned, [self.calling(c) for c in called], self.objects, self.idioms)
 
     def others(self, first: list[str], layouts: list[str], sizes: tuple[int, int], k: Any, function: list[str], calls: int) -> list[list[str]]:
         """The first call and others, of which most do not raise either."""
@@ -347,6 +350,12 @@ class Generator:
                 self.names.append(f"v{len(self.names)}")
                 return [f"{self.names[-1]} = {made}"]
             return [self.filled(choose(objects.VIEWS_WRITTEN if chance > 0.75 else objects.EFFECTS))]
+        if self.idioms and self.random.random() < 0.6:
+            if chance < 0.6:
+                made = self.filled(choose(idioms.EXPRESSIONS))
+                self.names.append(f"v{len(self.names)}")
+                return [f"{self.names[-1]} = {made}"]
+            return [self.filled(choose(idioms.WRITES))]
         if chance < 0.58:
             unary = choose(UNARY).replace("[", ":[").split(":")
             called = [p for p in unary[1:] if p and not p.startswith("[")]
@@ -369,6 +378,8 @@ class Generator:
             head = self.filled(choose(objects.HEADS))
             if self.random.random() < 0.2:
                 inner.append("    " + choose((f"if {question}: break", f"if {question}: continue", f"if {question}: return [x, y]", f"if {question}: raise KeyError(k)")))
+        if self.idioms and self.random.random() < 0.5:
+            head = self.filled(choose(idioms.HEADS))
         if head.startswith(("with", "for")):
             self.names = names
         if head.startswith("try"):
@@ -462,6 +473,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--length", type=int, default=8)
     parser.add_argument("--transforms", action="store_true", help="draw more transforms, Modules and optimizers")
+    parser.add_argument("--idioms", action="store_true", help="draw indices of every kind, loops that carry values, empty tensors, halves")
     parser.add_argument("--objects", action="store_true", help="draw more of Python's objects and what changes them")
     options = parser.parse_args()
     os.environ["EAGERJIT_CACHE"] = "0"
@@ -469,7 +481,7 @@ def main() -> int:
     without = UNLIKE if options.mode == "torch" else None
     ends, seed, differing, calls, infos = time.time() + options.seconds, options.seed, 0, 0, list[Any]()
     while time.time() < ends:
-        program = Generator(seed, options.length, transforms=options.transforms, objects_drawn=options.objects, without=without).program
+        program = Generator(seed, options.length, transforms=options.transforms, objects_drawn=options.objects, idioms_drawn=options.idioms, without=without).program
         calls += len(program.calls)
         found = difference(program, options.mode, infos)
         if found is not None:

@@ -24,9 +24,10 @@ def test_statements(start: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_statements_with_objects() -> None:
+@pytest.mark.parametrize("words", ["objects_drawn", "idioms_drawn"])
+def test_statements_with_more_words(words: str) -> None:
     infos: list[Any] = []
-    drawn = [(seed, Generator(seed, objects_drawn=True).program) for seed in range(300, 312)]
+    drawn = [(seed, Generator(seed, **{words: True}).program) for seed in range(300, 312)]
     found = [(seed, difference(program, "compiled", infos)) for seed, program in drawn]
     assert [pair for pair in found if pair[1] is not None] == []
     assert sum(info.hits + info.compiles for info in infos) > 12
