@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import gc
+import inspect
 import operator
 import sys
+from collections.abc import Iterator
 from types import CellType, CodeType, FrameType
 from typing import Any
 
@@ -85,6 +88,24 @@ def cell(frame: FrameType, name: str) -> CellType:
     position = _n_locals(code) + code.co_freevars.index(name)
     found: CellType = _object(_word(_inner(frame) + _LOCALS + _WORD * position))
     return found
+
+
+def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """The names that have a value in a function, or in the body of a class.
+
+    `f_locals` has them too, but before CPython 3.13 it keeps the values for as long as there is the frame.
+    """
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_OPTIMIZED:
+        yield from names(frame).items()
+    own = *code.co_varnames, *(name for name in code.co_cellvars if name not in code.co_varnames)
+    first = _inner(frame) + _LOCALS
+    for position, name in enumerate((*own, *code.co_freevars)):
+        value = _object(_word(first + _WORD * position))
+        if isinstance(value, CellType):
+            value = value.cell_contents if gc.get_referents(value) else NoValue
+        if value is not NoValue:
+            yield name, value
 
 
 def names(frame: FrameType) -> Any:

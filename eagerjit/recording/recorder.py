@@ -235,7 +235,9 @@ class Recording:
             given_memory.check(tracer, flattening.leaves)
             keep_arrays_shared(tracer, flattening.leaves)
         finally:
+            observer.waiting.keep()
             surely(journal.undo)
+        observer.waiting.check()
         return observer, flattening, shape
 
     def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]], varying: Varying) -> None:

@@ -16,6 +16,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable
 from itertools import chain, repeat
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,8 @@ class Ages:
                 self._fresh.add(key)
         else:
             fresh = key in self._young or (not self._ended and self._is_tracked_lately(value))
+            if fresh and type(value) is GeneratorType:  # to keep it would put off what it does when it is closed
+                return True
         self._alive.append(value)
         if not fresh:
             self._outside.add(key)

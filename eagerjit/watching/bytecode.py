@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import functools
+import inspect
 import itertools
 import sys
 from types import CodeType
@@ -221,3 +223,23 @@ def stored_names(code: CodeType) -> frozenset[str]:
         i.argval for i in instructions(code)
         if i.opname in stores and not (i.opname == "STORE_DEREF" and i.argval not in code.co_freevars)
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def yields_with_care(code: CodeType) -> frozenset[int]:
+    """Where a generator has given a value inside of `try` or `with`, so that closing it there runs code."""
+    if not code.co_flags & inspect.CO_GENERATOR:
+        return frozenset()
+    names = {i.offset: i.opname for i in dis.get_instructions(code)}
+    ranges: Any = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+
+    def handler(offset: int) -> str | None:
+        target = next((r.target for r in ranges if r.start <= offset < r.end), None)
+        if target is None or names[target] != "CLEANUP_THROW":
+            return None if target is None else names[target]
+        return handler(target)  # an inner generator's errors come this way
+
+    # From CPython 3.12 on all of a generator lies in a handler that looks for StopIteration; from 3.13 on it waits at
+    # the next instruction.
+    given = [pair for pair in itertools.pairwise(names) if names[pair[0]] == "YIELD_VALUE"]
+    return frozenset(itertools.chain(*[pair for pair in given if handler(pair[0]) not in (None, "CALL_INTRINSIC_1")]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Iterable, Sequence
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -26,6 +27,7 @@ from eagerjit.watching.identities import note_equality, note_identity, note_writ
 from eagerjit.watching.observation import source
 from eagerjit.watching.slots import ABSENT, look
 
+_PRECALL = 4 if sys.version_info < (3, 12) else 0  # bytes from where a call is watched to where it is made
 _AFTER_NAMES = {dis.opmap[n] for n in ("LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS") if n in dis.opmap}
 """Instructions that find the names of a class on the stack."""
 
@@ -97,12 +99,19 @@ class Implicit:
         if not any(all(other[n] is c for n, c in cells.items()) for other in known):
             known.append(cells)
 
+    def note_error(self, frame: FrameType, kind: type, changed: int) -> None:
+        """Refuse errors that calls may not raise: of a change that was about to be made at an offset, of texts."""
+        if 0 <= frame.f_lasti - changed <= _PRECALL:
+            self.journal.refuse("it catches an error of what it changes", source(frame))
+        if kind is TypeError and self.journal.tracer.formatted and self.journal.catches:
+            self.journal.refuse("it catches an error that a text or range may have caused", source(frame))
+
     def _note_method(self, frame: FrameType) -> None:
         """A function begins that a class of its first argument may hold: a special method, or what `super()` finds."""
         code = frame.f_code
         if not code.co_argcount:
             return
-        owner = frame.f_locals.get(code.co_varnames[0])
+        owner = next((value for name, value in frames.variables(frame) if name == code.co_varnames[0]), None)
         for kind in (owner, type(owner)) if isinstance(owner, type) else (type(owner),):
             found = self._methods(kind).get(code)
             if found is not None:

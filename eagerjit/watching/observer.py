@@ -39,6 +39,7 @@ from eagerjit.watching.instructions import handlers, is_evaluated_later
 from eagerjit.watching.library_in_python import STAND_INS
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.watching.slots import ABSENT, is_key, look, position
+from eagerjit.watching.waiting import Waiting
 
 _STAND_INS = (Tensor, *STAND_INS)
 
@@ -55,7 +56,7 @@ class Observer(Implicit, Imports):
         self.stored, self.varying, self.journal = stored, varying, Journal(tracer)
         self.calls, self.journal.world = Calls(self.journal), World(tracer, self.journal)
         self.journal.begin(varying)
-        self.methods, self._formatting, self._importing = {}, set(), False
+        self.methods, self._formatting, self._importing, self.waiting = {}, set(), False, Waiting()
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
@@ -108,10 +109,8 @@ class Observer(Implicit, Imports):
             if handler is not None:
                 self._look_at(frame, *handler)
             return self._event
-        if event == "exception" and 0 <= frame.f_lasti - self._changing.get(frame, -1) <= _PRECALL:
-            self.journal.refuse("it catches an error of what it changes", source(frame))
-        if event == "exception" and argument[0] is TypeError and self.journal.tracer.formatted and self.journal.catches:
-            self.journal.refuse("it catches an error that a text or range may have caused", source(frame))
+        if event == "exception":
+            self.note_error(frame, argument[0], self._changing.get(frame, -1))
         self._note(frame, event, argument)
         return self._event
 
@@ -132,8 +131,11 @@ class Observer(Implicit, Imports):
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         """Remember objects in local variables whose attributes the code reads."""
         self._onlooker.tell(frame, event, argument)
+        if event == "return":  # a frame that is kept keeps generators, which would be closed after the recording
+            self._changing.pop(frame, None)
+            self.waiting.left(frame, argument)
         names = self._names[frame.f_code]
-        for name, value in frame.f_locals.items() if names else ():
+        for name, value in frames.variables(frame) if names else ():
             if name in names and not is_plain(value) and not isinstance(value, (type, FunctionType, *_STAND_INS)):
                 self.locals.setdefault((frame.f_code, name), {})[id(value)] = value
 
@@ -395,5 +397,4 @@ class Observer(Implicit, Imports):
 
 
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
-_PRECALL = 4 if sys.version_info < (3, 12) else 0  # bytes from where a call is watched to where it is made
 _CALLABLE_FIRST = sys.version_info >= (3, 13)
