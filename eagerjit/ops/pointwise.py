@@ -78,9 +78,7 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
         raise RuntimeError(f"{name} not implemented for complex tensors.")
     if dtype.kind == "complex" and name in _REAL_ONLY:
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
-    if dtype is dtypes.bool_ and name in _NUMBERS_ONLY:
-        raise NotImplementedError(f'"{name}" not implemented for {dtype}')
-    if promotion == "bitwise" and dtype.is_differentiable:
+    if (dtype is dtypes.bool_ and name in _NUMBERS_ONLY) or (promotion == "bitwise" and dtype.is_differentiable):
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
     return [as_dtype(x, dtype) for x in operands]
 
