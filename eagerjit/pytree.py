@@ -62,7 +62,7 @@ class Keys(tuple[Any, ...]):
 
     def __new__(cls, keys: Iterable[Any]) -> Keys:
         made = super().__new__(cls, keys)
-        made.typed = tuple(map(_typed, made))
+        made.typed = tuple(map(typed, made))
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -105,10 +105,16 @@ class Attribute(str):
     """The name of an attribute, as a step to what lies in an object that has items too."""
 
 
-def _typed(key: Any) -> Any:
-    if type(key) is tuple:
-        return tuple(map(_typed, key))
-    return type(key), key.hex() if type(key) is float else key
+def typed(value: Any) -> Any:
+    """A number, text or nesting of such, comparable: its equals may be of another class, or another zero or range."""
+    kind = type(value)
+    if isinstance(value, (tuple, frozenset)):
+        return kind, tuple(map(typed, value))
+    if isinstance(value, float):
+        return kind, float.hex(value)
+    if isinstance(value, complex):
+        return kind, complex.__repr__(value)
+    return (kind, value.start, value.stop, value.step) if kind is range else (kind, value)
 
 
 def keys_of(dictionary: Iterable[Any]) -> tuple[Any, ...]:

@@ -140,4 +140,6 @@ def same_value(a: object, b: object) -> bool:
         return same_value((a.real, a.imag), (b.real, b.imag))
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, range) and isinstance(b, range):  # equal where they hold the same numbers
+        return (a.start, a.stop, a.step) == (b.start, b.stop, b.step)
     return bool(a == b)

@@ -26,7 +26,7 @@ from eagerjit.effects.lru_caches import (
     symbols_in,
     with_numbers,
 )
-from eagerjit.guards.comparing import text_of
+from eagerjit.guards.serialized import text_of
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime.program import Op

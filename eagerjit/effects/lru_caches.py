@@ -17,7 +17,7 @@ from typing import Any
 from eagerjit.compiler import sizes
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
 from eagerjit.devices import Device
-from eagerjit.guards.comparing import has_text, text_of
+from eagerjit.guards.serialized import has_text, text_of
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.records import record

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import functools
-import marshal
 import operator
 import sys
 from collections import deque
@@ -17,6 +16,8 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.guards.epochs import Table
+from eagerjit.guards.serialized import has_text, text_of
+from eagerjit.pytree import typed
 from eagerjit.recording.arrays import LARGE
 from eagerjit.runtime.own_attributes import dictionary_of, own_attributes
 from eagerjit.state import state
@@ -169,9 +170,9 @@ class Unchanged:
             self.keys = _keys_alone(self.value, contents(self.value, None, self.changing, self.within))
 
 
-def _keys_alone(value: Any, parts: Any) -> list[Any] | None:
-    """The keys of a dictionary of whose items nothing else matters, by these parts of what it holds; else None."""
-    if type(value) is not dict or not all(part is True and not isinstance(key, Tensor) for key, part in parts):
+def _keys_alone(value: Any, before: Any) -> list[Any] | None:
+    """The keys of a dictionary of whose items nothing else matters, by what it held; else None."""
+    if type(value) is not dict or not all(part is True and not isinstance(key, Tensor) for key, part in before[1]):
         return None
     return [*value]
 
@@ -192,30 +193,6 @@ def _with_others(before: Any, places: dict[int, int]) -> Any:
     if type(before) is tuple:
         return tuple([_with_others(part, places) for part in before])
     return places.get(before, before) if type(before) is int else before
-
-
-def text_of(value: Any) -> bytes | None:
-    """Containers of numbers and strings as bytes, the same where all classes, bits and orders are; None for others."""
-    try:
-        return None if _holds_sets(value) else marshal.dumps(value, 2)
-    except (ValueError, RecursionError):
-        return None
-
-
-def has_text(value: Any, text: bytes | None) -> bool:
-    """Whether `text_of` a value is this."""
-    try:
-        return marshal.dumps(value, 2) == text
-    except ValueError:
-        return False
-
-
-def _holds_sets(value: Any) -> bool:
-    """Whether there are sets, whose order is not in their bytes; what has a class of the program's has no bytes."""
-    kind = type(value)
-    if kind is dict:
-        return any(map(_holds_sets, (*value, *value.values())))
-    return kind in (set, frozenset) or (kind in (list, tuple) and any(map(_holds_sets, value)))
 
 
 def contents(
@@ -254,24 +231,25 @@ def _contents(
         if kept is not None:
             kept.append(value)
         return id(value), tuple([key_of(k, kept) for k in value])
+    kind = type(value)
     if isinstance(value, dict):
-        return tuple([(key_of(k, kept), (id(value), k) in changing or (inner(v),)) for k, v in items_in_order(value)])
+        items = items_in_order(value)
+        return kind, tuple([(key_of(k, kept), (id(value), k) in changing or (inner(v),)) for k, v in items])
     if isinstance(value, (list, deque)):
-        return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))
-    if isinstance(value, tuple):
-        return tuple(inner(v) for v in items_of(value))
+        parts = [None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value))]
+        return kind, tuple(parts)
+    if isinstance(value, (tuple, set, frozenset)):
+        return kind, tuple([inner(v) for v in items_of(value)])  # of sets in their order, which the code may see
     if isinstance(value, bytearray):
-        return bytes(value)
-    if isinstance(value, (set, frozenset)):
-        return type(value), tuple(inner(v) for v in items_of(value))  # in their order, which the code may see
+        return kind, bytes(value)
     if isinstance(value, np.ndarray) and value.nbytes <= LARGE:
         if state.tracer is not None:
             state.tracer.constant_arrays[id(value)] = value
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, array.array):
         return value.typecode, value.tobytes()
-    if is_plain(value):
-        return type(value), repr(value) if type(value) is float else value
+    if is_plain(value) or kind is range:
+        return typed(value)
     if kept is not None:
         kept.append(value)
     return id(value)
@@ -287,8 +265,8 @@ def key_of(key: Any, kept: list[Any] | None = None) -> Any:
         return key
     if kind is tuple:
         return kind, tuple([key_of(part, kept) for part in key])
-    if kind in PLAIN:
-        return kind, repr(key)
+    if kind in PLAIN or kind is range:
+        return typed(key)
     if kept is not None:
         kept.append(key)
     return (id(key),)
@@ -324,7 +302,7 @@ def unchanged(value: Any, marked: Set[int], written: Set[Any] = frozenset()) -> 
     text, kept = text_of(value), list[Any]()
     if written:
         before = _but(value, written, kept, marked)
-        if (keys := _keys_alone(value, before[1])) is not None:
+        if (keys := _keys_alone(value, before)) is not None:
             return functools.partial(_has_keys, value, keys)
         return functools.partial(_is_as_before_writing, value, before, kept, marked, written)
     if text is not None and marked.isdisjoint(map(id, containers_in(value))):
