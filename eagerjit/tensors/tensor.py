@@ -286,7 +286,8 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
                 share_whole(parameter, data)
         if requires_grad and data is not None and not data.dtype.is_differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        return note_leaf(Tensor.requires_grad_(parameter, bool(requires_grad)))
+        Tensor.requires_grad_(parameter, bool(requires_grad))
+        return note_leaf(parameter)
 
 
 class Shape(tuple):
