@@ -90,7 +90,7 @@ def needs_guard(owner: Any, name: str) -> bool:
     What Modules and optimizers hold is part of their structure, except containers, which change without their notice.
     """
     if isinstance(owner, FunctionType):
-        return not name.startswith("__")
+        return not name.startswith("__") or name in own_attributes(owner)
     if has_state(owner):
         found = own_attributes(owner).get(name)
         found = next((vars(c)[name] for c in type(owner).__mro__ if name in vars(c)), None) if found is None else found

@@ -322,6 +322,8 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
         if lookup.is_computed(owner, name):
             before = lookup.own(owner, name), lookup.inherited(owner, name)
             journal.checks.append(functools.partial(_finds, owner, name, before))
+            if isinstance(before[0], MUTABLE) or holds_containers(before[0]):  # which a `__getattribute__` may give
+                yield from (("object", before[0], None, rest, use) for rest, use in uses)
         elif _value(owner, (name,)) is _MISSING:
             journal.checks.append(functools.partial(_lacks, owner, name))
         else:

@@ -313,3 +313,52 @@ def methods_of_the_library_replaced(jit):
         finally:
             delattr(holder, name) if before is None else setattr(holder, name, before)
     yield from both()
+
+
+class Asked:
+    """All attributes are read by code of the class."""
+
+    def __init__(self):
+        self.rows, self.table, self.pair = [1], {"n": [1]}, ([1], 2)
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+
+class AskedBelow(Asked):
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
+
+
+@case
+def containers_found_by_getattribute(jit):
+    for kind in (Asked, AskedBelow):
+        held = kind()
+
+        @jit
+        def f(x, held=held):
+            return x * held.rows[0] + len(held.rows) + held.table["n"][0] + sum(held.pair[0])
+
+        for change in (
+            lambda held: None,
+            lambda held: held.rows.__setitem__(0, 5),
+            lambda held: held.rows.append(2),
+            lambda held: held.table["n"].__setitem__(0, 7),
+            lambda held: held.pair[0].append(3),
+            lambda held: setattr(held, "rows", [9]),
+        ):
+            change(held)
+            for i in range(2):
+                yield f(torch.ones(2) * i)
+
+
+@case
+def attributes_of_functions_with_underscores(jit):
+    @functools.wraps(ones)
+    def scale(x):
+        return x * 2
+
+    f = jit(lambda x: scale.__wrapped__(2) + x)
+    for inner in (ones, ones, torch.zeros, torch.zeros):
+        scale.__wrapped__ = inner
+        yield f(torch.ones(2))
