@@ -11,6 +11,7 @@ from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import Unchanged, holds_containers, is_flat
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
+from eagerjit.watching.observation import TraceBreak
 
 _OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__")
 _OF_PARTIALS = ("func", "args", "keywords")
@@ -35,6 +36,9 @@ def _guard_part(tracer: Tracer, journal: Journal, owner: Any, name: str) -> list
     tracer.guard_object(leaf, Op.IS, value)
     if not (isinstance(value, dict) or holds_containers(value)):
         return []
+    lines = [line for (holder, _), line in journal.written.items() if holder == id(value) and isinstance(value, dict)]
+    if lines:  # no code is seen to read these items
+        raise TraceBreak(f"it changes {name} of what it calls", lines[0])
     if is_flat(value, changing):
         tracer.guard_object(leaf, Op.EQUAL, dict(value))
         return []

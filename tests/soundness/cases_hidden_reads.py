@@ -362,3 +362,25 @@ def attributes_of_functions_with_underscores(jit):
     for inner in (ones, ones, torch.zeros, torch.zeros):
         scale.__wrapped__ = inner
         yield f(torch.ones(2))
+
+
+@case(outcome=FELL_BACK)
+def defaults_by_name_that_the_function_changes(jit):
+    def scaled(x, *, by=2):
+        return x * by
+
+    part = functools.partial(scaled, by=3)
+
+    @jit
+    def of_function(x):
+        y = scaled(x)
+        scaled.__kwdefaults__["by"] += 2
+        return y
+
+    @jit
+    def of_partial(x):
+        part.keywords["by"] += 2
+        return part(x)
+
+    for i in range(4):
+        yield of_function(torch.ones(2) * i), of_partial(torch.ones(2) * i), scaled.__kwdefaults__, part.keywords
