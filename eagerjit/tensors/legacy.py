@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from eagerjit.devices import CPU
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
 from eagerjit.tensors import creation
-from eagerjit.tensors.creation import sizes_of
-from eagerjit.tensors.elements import is_sequence, to_array
+from eagerjit.tensors.elements import is_sequence
 from eagerjit.tensors.placement import moved, wanted
 from eagerjit.tensors.tensor import Parameter, Shape, Tensor, new_tensor
 
@@ -137,5 +134,7 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
         return new_tensor(args[0].tensor(Defaults.dtype)._data, cls)
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
-        return new_tensor(to_array(args[0], Defaults.dtype), cls)
-    return new_tensor(np.empty(sizes_of(args) if args else 0, Defaults.dtype.numpy), cls)
+        made = creation.tensor(args[0], dtype=Defaults.dtype, device=CPU)
+    else:
+        made = creation.empty(*args or (0,), dtype=Defaults.dtype, device=CPU)
+    return made if cls is Tensor else legacy_tensor(cls, made)

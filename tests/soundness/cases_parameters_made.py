@@ -108,3 +108,49 @@ def as_a_class_of_ones_own(jit):
     f = jit(lambda x: Named(x) * 2)
     for i in range(3):
         yield f(ones(3) * i)
+
+
+class Marked(torch.Tensor):
+    """A class of the program's."""
+
+
+@case
+def tensors_made_by_their_class(jit):
+    """Written, and kept by the caller: each call makes others."""
+
+    def of_numbers(x, k):
+        made = torch.Tensor([1.0, k, 2.0])
+        made.add_(x)
+        return made, made.sum()
+
+    def of_tensors(x, k):
+        made = torch.Tensor([x.sum(), k])
+        made.mul_(2)
+        return made
+
+    def of_sizes(x, k):
+        made = torch.Tensor(k, 3).fill_(k)
+        made[0].add_(x)
+        return made
+
+    def of_random_numbers(x, k):
+        return torch.Tensor(3).normal_().add_(x)
+
+    def of_another_class(x, k):
+        made = Marked([1.0, k, 2.0])
+        made.add_(x)
+        return made, type(made).__name__
+
+    def parameters(x, k):
+        weight = torch.nn.Parameter(torch.Tensor(3))
+        with torch.no_grad():
+            weight.fill_(k)
+        (weight * x).sum().backward()
+        return weight, weight.grad
+
+    for function in (of_numbers, of_tensors, of_sizes, of_random_numbers, of_another_class, parameters):
+        f, results = jit(function), []
+        for k in (2, 2, 3, 4, 2):
+            torch.manual_seed(k)
+            results.append(f(torch.ones(3), k))
+        yield results
