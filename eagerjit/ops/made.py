@@ -14,13 +14,14 @@ from eagerjit.calling.public import public
 from eagerjit.devices import check_device
 from eagerjit.ops.strided import as_strided
 from eagerjit.runtime import dtypes
-from eagerjit.state import Defaults
+from eagerjit.state import Defaults, state
 from eagerjit.tensors import from_data
 from eagerjit.tensors.creation import arange, constant_array, empty, finish, full, ones
 from eagerjit.tensors.fitting import whole_or_traced
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 @makes
@@ -73,6 +74,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
             f"actual buffer length ({len(view)} bytes)"
         )
+    if state.tracer is not None:  # a tensor of each call's, over memory that its code may read
+        raise TraceBreak("it makes a tensor over a buffer", user_line())
     return finish(new_tensor(np.frombuffer(view, dtype.numpy, count, offset)), requires_grad)
 
 

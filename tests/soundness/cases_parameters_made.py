@@ -6,7 +6,7 @@ import copy
 
 import eagerjit as torch
 from eagerjit import nn
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, case
 
 
 def ones(*shape):
@@ -154,3 +154,22 @@ def tensors_made_by_their_class(jit):
             torch.manual_seed(k)
             results.append(f(torch.ones(3), k))
         yield results
+
+
+@case(outcome=FELL_BACK)
+def tensors_made_over_buffers(jit):
+    kept = bytearray(8)
+
+    def of_outside(x):
+        made = torch.frombuffer(kept, dtype=torch.float32)
+        made.add_(x)
+        return made
+
+    def of_inside(x):
+        made = torch.frombuffer(bytearray(8), dtype=torch.float32)
+        made.add_(x)
+        return made
+
+    for function in (of_outside, of_inside):
+        f = jit(function)
+        yield [f(torch.ones(2)) for _ in range(3)]
