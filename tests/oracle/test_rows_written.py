@@ -143,7 +143,7 @@ def test_compiled_operations_grow_with_the_number_of_rows(name: str) -> None:
 
 
 def test_walks_look_for_what_was_read_in_steps_that_grow_with_the_number_of_rows() -> None:
-    """Tensors that are large enough for slices to be added in place are walked in Python."""
+    """Where a node has a hook, Python walks."""
     looks = 0
 
     class Counted(GradNode):
@@ -162,6 +162,7 @@ def test_walks_look_for_what_was_read_in_steps_that_grow_with_the_number_of_rows
         for i in range(n - 1):
             out[i + 1] = out[i] * 0.5 + x
             out._node.__class__ = Counted
+        out.grad_fn.register_hook(lambda *gradients: None)
         looks = 0
         out.sum().backward()
         counts.append(looks)
