@@ -82,5 +82,5 @@ class Windows:
             slot, now = (id(container), None), contents(before, [])
             known = seen.setdefault(slot, now)
             slots |= {slot} if known != now else set()
-            slots |= {(id(container), GROWS)} if type(container) is list and len(known) != len(now) else set()
+            slots |= {(id(container), GROWS)} if type(container) is list and len(known[1]) != len(now[1]) else set()
         return slots
