@@ -381,12 +381,19 @@ UNLIKE: list[tuple[Any, Event]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("of", "event"), UNLIKE, ids=lambda f: f.__name__)
-def test_what_is_not_alike(of: Any, event: Event) -> None:
+def as_step(of: Any) -> Any:
+    """The way of a program whose step a function makes of its world."""
+
     def way(w: Any, decorate: Any) -> tuple[Any, Any]:
         step = decorate(of(w))
         return step, step
 
+    return way
+
+
+@pytest.mark.parametrize(("of", "event"), UNLIKE, ids=lambda f: f.__name__)
+def test_what_is_not_alike(of: Any, event: Event) -> None:
+    way = as_step(of)
     plain, _ = run(way, event, lambda f: f)
     compiled, _ = run(way, event, torch.jit)
     assert compiled == plain
@@ -395,10 +402,7 @@ def test_what_is_not_alike(of: Any, event: Event) -> None:
 @pytest.mark.parametrize("of", [lowers_rate, lambda w: lambda x: trained(w.model, w.optimizer, x) * rate_of(w)])
 @pytest.mark.parametrize("event", [loaded, other_optimizer, other_model])
 def test_rates_are_read_and_written(of: Any, event: Event) -> None:
-    def way(w: Any, decorate: Any) -> tuple[Any, Any]:
-        step = decorate(of(w))
-        return step, step
-
+    way = as_step(of)
     plain, _ = run(way, event, lambda f: f)
     compiled, step = run(way, event, torch.jit)
     assert compiled == plain and step.cache_info().compiles <= 2
