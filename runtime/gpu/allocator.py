@@ -11,6 +11,7 @@ in a queue, and who has the lock empties it.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
@@ -59,6 +60,17 @@ class Allocator:
 
     def allocate(self, requested: int, stream: int) -> Block:
         """A block of at least so many bytes, at least one; OutOfMemoryError where the device has no more."""
+        try:
+            return self._allocate(requested, stream)
+        except OutOfMemoryError:
+            gc.collect()  # tensors in cycles of references are there until Python looks for them
+        try:
+            return self._allocate(requested, stream)
+        except OutOfMemoryError:
+            self.statistics.events["num_ooms"] += 1
+            raise
+
+    def _allocate(self, requested: int, stream: int) -> Block:
         size = rounded(requested)
         pool = self.device.platform.here.pools.get(self.device, self._common)
         kept = None if self.kept is None or pool is not self._common else self.kept.take(requested, stream)
@@ -193,7 +205,6 @@ class Allocator:
                 found = pool.free_blocks(free.stream, free.small).best(size) if pool.last_resort else None
                 if found is not None:
                     return found
-            self.statistics.events["num_ooms"] += 1
             raise OutOfMemoryError(self._complaint(requested))
         self.statistics.add(free.small, segment=1, reserved_bytes=wanted)
         block = Block(address, wanted, free)

@@ -5,6 +5,9 @@ class: 64 bytes times powers of two in four steps, at most 25 % above what was a
 to the next. Cached bytes stay under a limit, and all bytes under twice the most that were in use at once: beyond these
 the blocks of sizes that have not been asked for the longest go back to the C library.
 
+Python looks for garbage by the number of its objects, not by the memory that these keep: it is told to when half as
+much again is in use, and `UNSEEN` bytes, as it found to be needed.
+
 `malloc` and its kin, named after the fields of NumPy's PyDataMem_Handler, let an ndarray own such a block.
 """
 
@@ -14,6 +17,7 @@ import sys
 
 from eagerjit.runtime.native.agreed import ALLOCATED, CACHED, FRESH, LIMIT, PEAK, REUSED
 from eagerjit.runtime.native.language import (
+    address_of,
     buffer,
     copy_bytes,
     external,
@@ -33,6 +37,8 @@ from eagerjit.runtime.native.language import (
 
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
+Py_AddPendingCall = external("i32 Py_AddPendingCall(ptr, ptr)")
+PyGC_Collect = external("i64 PyGC_Collect()")
 madvise = external("i32 madvise(ptr, i64, i32)")
 usable_size = external(f"i64 {'malloc_size' if sys.platform == 'darwin' else 'malloc_usable_size'}(ptr)")
 
@@ -43,11 +49,14 @@ LINUX = int(sys.platform == "linux")
 MAXIMUM = 1 << 46
 N_CLASSES = 4 * 42
 SPARE = 64 << 20  # bytes that may be cached whatever is in use
+UNSEEN = 256 << 20  # bytes that garbage may take whatever is in use
 
 memory_counters = global_bytes(48)
 _free_lists = global_bytes(8 * N_CLASSES)
 _asked = global_bytes(8 * N_CLASSES)  # when a class was last asked for, by the count of blocks handed out
 _most = global_bytes(8)  # bytes in use at once since the process began
+_needed = global_bytes(8)  # most bytes that were in use after garbage was collected
+_collecting = global_bytes(8)  # whether Python was told to collect garbage and has not done so yet
 
 
 def _size_class(size: i64) -> i64:
@@ -104,6 +113,10 @@ def _fresh(block_bytes: i64) -> ptr:
     most = wanted if wanted > most else most
     if most > load_i64(_most, 0):
         store_i64(_most, 0, most)
+    needed = load_i64(_needed, 0)
+    if unlikely(wanted > needed + needed // 2 + UNSEEN) and load_i64(_collecting, 0) == 0:
+        # Between two instructions of the program's, as what garbage leaves behind may call anything.
+        store_i64(_collecting, 0, Py_AddPendingCall(address_of(_collect_garbage), 0) == 0)
     _give_back(wanted + load_i64(memory_counters, CACHED) - 2 * load_i64(_most, 0) - SPARE)
     huge = block_bytes >= HUGE_PAGE
     alignment = HUGE_PAGE if huge else ALIGNMENT
@@ -115,6 +128,15 @@ def _fresh(block_bytes: i64) -> ptr:
         madvise(load_ptr(result), block_bytes, i32(MADV_HUGEPAGE))
     store_i64(memory_counters, FRESH, load_i64(memory_counters, FRESH) + 1)
     return load_ptr(result)
+
+
+def _collect_garbage(argument: ptr) -> i32:
+    PyGC_Collect()
+    needed = load_i64(memory_counters, ALLOCATED)
+    if needed > load_i64(_needed, 0):
+        store_i64(_needed, 0, needed)
+    store_i64(_collecting, 0, 0)
+    return 0
 
 
 def release(block: ptr, size: i64) -> None:

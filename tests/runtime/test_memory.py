@@ -230,3 +230,18 @@ import sys
 sys.kept = memory.empty((1 << 20,), np.dtype("f4"))
 """
     subprocess.run([sys.executable, "-X", "dev", "-c", script], cwd=ROOT, check=True)
+
+
+def test_garbage_is_collected_when_it_takes_much_memory() -> None:
+    thresholds, before = gc.get_threshold(), memory.memory_stats()["allocated_bytes"]
+    gc.set_threshold(0)  # Python would not look for it
+    try:
+        most = 0
+        for _ in range(16):
+            cycle: list = [memory.empty((1 << 30,), np.dtype(np.uint8))]
+            cycle.append(cycle)
+            del cycle
+            most = max(most, memory.memory_stats()["allocated_bytes"] - before)
+    finally:
+        gc.set_threshold(*thresholds)
+    assert most < 8 << 30

@@ -150,6 +150,14 @@ def test_out_of_memory_waits_for_other_streams(library: FakeLibrary, device: Dev
     assert device.allocator.statistics.events["num_alloc_retries"] == 1
 
 
+def test_out_of_memory_collects_garbage(device: Device) -> None:
+    cycle: list = [take(device, 600 * MIB)]
+    cycle.append(cycle)
+    del cycle
+    assert take(device, 600 * MIB).address
+    assert device.allocator.statistics.events["num_ooms"] == 0
+
+
 def test_out_of_memory_says_the_figures(library: FakeLibrary, device: Device) -> None:
     kept = take(device, 600 * MIB)
     with pytest.raises(OutOfMemoryError) as raised:
