@@ -19,18 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit import script as script_names
 from eagerjit.compiled.background import Pending
+from eagerjit.compiled.connecting import connection_of
 from eagerjit.compiled.fallback import JitWarning
 from eagerjit.compiled.options import Options
 from eagerjit.compiled.rebinding import served
 from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.effects.world import Heard, Rehearsed
-from eagerjit.recording.leaves import arrays_among, flatten_call, key_of, kinds_that_vary, overlaps
+from eagerjit.recording.leaves import flatten_call, key_of, kinds_that_vary, overlaps
 from eagerjit.recording.opening import Opening
 from eagerjit.recording.recorder import Recording
 from eagerjit.recording.recording_lock import Busy
 from eagerjit.recording.related import Related
 from eagerjit.recording.replay import told_again
+from eagerjit.recording.taking import taken_natively
 from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.function import Function
@@ -106,8 +108,7 @@ class JitFunction(Function):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for what compiles in the background, raise what it raised; False if `timeout` seconds pass before."""
-        ended = self._pending.wait(timeout)
-        if ended:
+        if ended := self._pending.wait(timeout):
             self._pending.raise_failure()
         return ended
 
@@ -257,7 +258,7 @@ class JitFunction(Function):
         try:
             if len(self.variants) != known:
                 return None
-            if not self.options.fullgraph and goes_astray(self.variants, self.info):
+            if not self.options.fullgraph and goes_astray(self.variants, self.info.hits + self.served):
                 ways = f"{known} versions were compiled, and most calls fitted none of those there were"
                 raise TraceBreak(ways, self.info.reasons[-1].source or self._recording.where())
             if self.options.background:
@@ -318,12 +319,11 @@ class JitFunction(Function):
             self._enter(variant)
 
     def _enter(self, variant: Variant) -> None:
-        positional = variant.structure[2][0]
-        arrays = arrays_among(positional[2]) if positional[0] is tuple and not variant.structure[2][1][1] else None
-        if arrays is not None and variant.native:
-            variant.entered, plain = True, variant.plain
-            finish = None if plain else variant.finish
-            self.insert(variant.executable, finish, not plain, arrays, variant.is_repeated)
+        taken = taken_natively(variant.structure)
+        if taken is not None and variant.native:
+            variant.entered, (finish, all_given), (arrays, plan) = True, variant.ending(), taken
+            connection = connection_of(variant)
+            self.insert(variant.executable, finish, all_given, arrays, variant.is_repeated, connection, plan)
 
     # -- eager calls --------------------------------------------------------------------------------------------------
 

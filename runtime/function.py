@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from eagerjit.runtime import heap_types, mode
 from eagerjit.runtime.debugging import is_debugged
@@ -14,13 +14,37 @@ from eagerjit.runtime.native import context as c
 from eagerjit.runtime.once import lock
 from eagerjit.runtime.queued import Queued, queued_before
 
+if TYPE_CHECKING:
+    from eagerjit.runtime.connections import Connection
+
 Finish = Callable[..., Any]
+
+
+class Plan:
+    """Where the leaves of a call lie in its arguments (`native/taking.py`): words, in whose place objects may be."""
+
+    __slots__ = ("_held", "address")
+
+    def __init__(self, words: Sequence[Any]):
+        table = (ctypes.c_int64 * len(words))(*[word if type(word) is int else id(word) for word in words])
+        self._held = words, table
+        self.address = ctypes.addressof(table)
+
+
+class _Entry(NamedTuple):
+    executable: Any
+    finish: Finish | None
+    with_arguments: bool
+    arrays: int
+    repeated: bool
+    connection: Connection | None
+    plan: Plan | None
 
 
 class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)):  # type: ignore[misc]
     """A jitted function: `insert` adds an executable; a call that none serves is `fallback(*args, **kwargs)`.
 
-    Positional arguments are the executable's leaves, so only calls whose arguments are flat are served here. Like a
+    Positional arguments are the executable's leaves, unless a plan says where these lie. Like a
     function it binds to instances when stored on a class.
     """
 
@@ -29,7 +53,8 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
 
     def __init__(self, fallback: Callable[..., Any]):
         self.fallback = fallback
-        self._entries: list[tuple[Any, Finish | None, bool, int, bool]] = []
+        self._entries: list[_Entry] = []
+        self._n_served = 0
 
     def insert(
         self,
@@ -38,16 +63,20 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
         with_arguments: bool = False,
         arrays: int = 0,
         repeated: bool = False,
+        connection: Connection | None = None,
+        plan: Plan | None = None,
     ) -> None:
         """Tries `executable` after those inserted before.
 
         `finish` turns the tuple of its outputs, and with `with_arguments` that of the arguments, into the result. The
         bits of `arrays` say which arguments have to be ndarrays: the executable and `finish` get tensors over them.
         With `repeated`, calls in which the executable raises an Exception are left to the fallback, but
-        for errors of work that was queued before.
+        for errors of work that was queued before. Native code does by a `connection` what `finish` does,
+        and alone serves calls whose leaves lie as a `plan` says.
         """
         with lock:
-            self._entries = [*self._entries, (executable, finish, with_arguments, arrays, repeated)]
+            entry = _Entry(executable, finish, with_arguments, arrays, repeated, connection, plan)
+            self._entries = [*self._entries, entry]
             self._publish()
 
     def clear(self) -> None:
@@ -67,6 +96,11 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
             self._publish()  # `before` keeps them until native code knows
 
     @property
+    def served(self) -> int:
+        """How many calls the executables have served."""
+        return self._n_served
+
+    @property
     def executables(self) -> list[Any]:
         """What `insert` added, in order."""
         return [executable for executable, *_ in self._entries]
@@ -74,13 +108,15 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
     def _publish(self) -> None:
         """Tells native code the entries; one that is not native keeps the whole function in Python."""
         words = [len(self._entries)]
-        for executable, finish, with_arguments, arrays, repeated in self._entries:
+        for executable, finish, with_arguments, arrays, repeated, connection, plan in self._entries:
             if not isinstance(executable, NativeExecutable):
                 self._call_in_python()
                 return
             single, arguments = c.SINGLE_OUTPUT * (executable.n_outputs == 1), c.WITH_ARGUMENTS * with_arguments
             flags = executable.n_arguments | single | arguments | c.REPEATED * repeated | arrays << c.ARRAYS
-            words += (id(executable), flags, 0 if finish is None else id(finish))
+            flags |= c.CONNECTED * (connection is not None)
+            ends = connection or finish
+            words += (id(executable), flags, 0 if ends is None else id(ends), 0 if plan is None else plan.address)
         if not self._is_native() and not self._entries:
             return
         table = (ctypes.c_int64 * len(words))(*words)
@@ -91,8 +127,8 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or mode.tracing() or mode.casting() or is_debugged():
             return self.fallback(*args, **kwargs)
-        for executable, finish, with_arguments, arrays, repeated in self._entries:
-            if executable.n_arguments != len(args) or arrays:
+        for executable, finish, with_arguments, arrays, repeated, _, plan in self._entries:
+            if executable.n_arguments != len(args) or arrays or plan is not None:
                 continue
             began = Queued()
             try:
@@ -103,6 +139,7 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
                 break
             if result is MISS:
                 continue
+            self._n_served += 1
             if finish is None:
                 return result
             flat = (result,) if executable.n_outputs == 1 else result

@@ -288,8 +288,12 @@ def _array_agrees(array: np.ndarray) -> bool:
     )
 
 
+def defaults_of(owner: type, others: dict[str, object]) -> tuple[int, int]:
+    """The address and length of a table of (offset of a slot, its default), which is None but for these others."""
+    return _defaults(owner, dict.fromkeys(slot_names(owner)) | others)
+
+
 def _defaults(owner: type, defaults: dict[str, object]) -> tuple[int, int]:
-    """The address and length of a table of (offset of a slot, its default)."""
     pairs = [(slot_of(owner, slot), _keep(default)) for slot, default in defaults.items()]
     table = (ctypes.c_int64 * max(2 * len(pairs), 1))(*(word for pair in pairs for word in pair))
     _keep(table)
@@ -319,7 +323,7 @@ def _tensor_fields() -> dict[int, int]:
 
 def _node_fields() -> dict[int, int]:
     assert bound.node_type is not None
-    address, count = _defaults(bound.node_type, dict.fromkeys(bound.node_slots))
+    address, count = defaults_of(bound.node_type, {})
     names: dict[str, int] = {
         "op": c.NODE_OP,
         "inputs": c.NODE_INPUTS,
@@ -347,7 +351,7 @@ def _view_fields() -> dict[int, int]:
     kind = bound.view_type
     if kind is None:
         return {c.VIEW_TYPE: 0}
-    address, count = _defaults(kind, dict.fromkeys(slot_names(kind)) | {"tracked": False, "number": 0})
+    address, count = defaults_of(kind, {"tracked": False, "number": 0})
     names = {"base": c.VIEW_BASE, "op": c.VIEW_OP, "arguments": c.VIEW_ARGUMENTS, "tracked": c.VIEW_TRACKED}
     names |= {"among": c.VIEW_AMONG, "number": c.VIEW_NUMBER}
     return {offset: slot_of(kind, name) for name, offset in names.items()} | {

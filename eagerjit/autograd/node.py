@@ -84,8 +84,8 @@ class GradNode:
         """Note where this result was overwritten, if its gradient reads it."""
         if self.reads_result(index):
             self.overwritten = place
-        if hasattr(self.op, "overwritten"):
-            self.op.overwritten.setdefault(index, place)
+        if (note := getattr(self.op, "note_overwritten", None)) is not None:
+            note(index, place)
 
     def reads_result(self, index: int) -> bool:
         """Whether gradient rules that read results read this one."""
@@ -143,14 +143,18 @@ class Several:
 
     Its gradients are added to what has reached its inputs before, use by use, as those of the operations would be.
 
-    inner   which of its results others depend on
     walked_alone    whether a walk goes through it as through any node, whatever else there is
     """
 
     rules = None
     partial = True
     walked_alone = False
-    inner: tuple[int, ...] = ()
+    __slots__ = ()
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """Which of its results others depend on."""
+        return ()
 
     @property
     def repeatable(self) -> bool:
@@ -201,7 +205,7 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
     node.op, node.inputs = op, arguments
     node.output = tuple(r._data for r in results) if type(result) is tuple else result._data
     node.sequence = mode.next_sequence()
-    node.versions = _versions(arguments)
+    node.versions = versions_of(arguments)
     if tracer is not None and tracer.source is not None:
         node.code, node.offset = tracer.source, None
     else:
@@ -330,7 +334,8 @@ def any_requires_grad(arguments: Any) -> bool:
     return False
 
 
-def _versions(arguments: tuple[Any, ...]) -> tuple[int, ...] | None:
+def versions_of(arguments: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """Per argument how often its memory has been written; None where none ever was."""
     storages = [a._storage if isinstance(a, Tensor) else None for a in arguments]
     if not any(storages):
         return None

@@ -48,16 +48,18 @@ class CacheInfo:
 
 _FEW, _LONG = 8, 10_000
 """Versions that a function may have before each must have served so many calls too, where they are of so many
-operations together; four times as many where they are of fewer, and again where nobody counts the calls they serve."""
+operations together; four times as many where they are of fewer."""
 
 
-def goes_astray(known: list[Variant], info: CacheInfo) -> bool:
-    """Whether calls take ever new ways through a function, so that compiling them costs more than it gains."""
-    if len(known) < _FEW or info.hits >= _FEW * len(known):
+def goes_astray(known: list[Variant], served: int) -> bool:
+    """Whether calls take ever new ways through a function, so that compiling them costs more than it gains.
+
+    `served` counts the calls that fitted a version.
+    """
+    if len(known) < _FEW or served >= _FEW * len(known):
         return False
     is_long = sum(len(variant.report.traced.nodes) for variant in known) >= _LONG
-    is_native = any(variant.entered for variant in known)
-    return len(known) >= _FEW * (1 if is_long else 4) * (4 if is_native else 1)
+    return len(known) >= _FEW * (1 if is_long else 4)
 
 
 def note_recompile(info: CacheInfo, reason: Recompile, function: Any, options: Options) -> None:

@@ -1,10 +1,9 @@
-"""Compiled calls on the tape: a jitted call is one node, and its gradient, where that has a history, another one."""
+"""Compiled calls on the tape: a jitted call is one node, its gradient, where that has a history, another one."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd import engine
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, Expand, made_again, replace
-from eagerjit.autograd.node import GradNode, Several, refresh_all, used_up
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, made_again, replace
+from eagerjit.autograd.node import GradNode, refresh_all, used_up, versions_of
 from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
 from eagerjit.autograd.stale import stale_value
+from eagerjit.compiled.gradient_tape import Compiled, GradientOp, present_among, unwritten
 from eagerjit.compiled.joint import Backward, Part, compile_part
 from eagerjit.compiled.second_gradients import Twice, hidden_values
 from eagerjit.compiled.visits import Numbers, Visit, visit_of
@@ -24,46 +24,46 @@ from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state, untraced
-from eagerjit.tensors.tensor import Tensor, new_tensor, version_of
-
-
-class Compiled(Several):
-    """The op of a node that is compiled: gradients come from a Part, one for those that come in and those wanted."""
-
-    accumulates = True
-    name: str
-    keys: list[Hashable]
-    """What the node's inputs are to a Part."""
-
-    def __init__(self) -> None:
-        self.overwritten: dict[int, Any] = {}
-
-    def n_outputs(self, node: GradNode) -> int:
-        """How many results gradients may reach, hidden ones included."""
-        return len(node.output)
-
-    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
-        """The gradients of these results for the inputs with these keys."""
-        raise NotImplementedError
-
-    def wanted(self, needs: tuple[bool, ...]) -> tuple[Hashable, ...]:
-        """The keys of the inputs that need a gradient."""
-        return tuple(itertools.compress(self.keys, needs))
+from eagerjit.tensors.tensor import Tensor, version_of
 
 
 class CallOp(Compiled):
-    """The op of a node that is a compiled call."""
+    """The op of a node that is a compiled call. Native code makes them too (`runtime/connections.py`).
+
+    whole       the gradient that native code computes by itself
+    freed       what walks have freed of the call, each
+    last        what the last one has gone through
+    """
 
     walked_alone = True
+    __slots__ = ("arguments", "differentiable", "freed", "last", "whole")
 
     def __init__(self, backward: Backward, arguments: tuple[Any, ...]):
-        super().__init__()
         self.differentiable, self.arguments = backward, arguments
-        self.name, self.keys = backward.name, list(backward.leaves)
-        self.kept: list[Tensor] = []
-        self.inner, self.end = backward.inner, backward.end
-        self.freed: list[Numbers] = []
+        self.kept, self.overwritten = (), None
+        self.freed: tuple[Numbers, ...] = ()
         self.last: Visit | None = None
+        self.whole = None
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return self.differentiable.name
+
+    @property
+    def keys(self) -> Sequence[Hashable]:
+        """The leaves of the call that are its node's inputs."""
+        return self.differentiable.leaves
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """Which of its results others depend on."""
+        return self.differentiable.inner
+
+    @property
+    def end(self) -> tuple[str, str]:
+        """The name and line of its last operation."""
+        return self.differentiable.end
 
     def connect(self, flat: Sequence[Any]) -> None:
         """Put the call on the tape as one node."""
@@ -78,7 +78,7 @@ class CallOp(Compiled):
         node.inputs = tensors
         node.output = tuple([flat[i]._data for i in backward.roots])
         node.sequence = mode.next_sequence()
-        node.versions = tuple([0 if t._storage is None else t._storage.version for t in tensors])
+        node.versions = versions_of(tensors)
         node.code, node.offset = here() or (None, None)
         node.hooks = node.overwritten = node.replaced = None
         self.kept = [flat[i] for i in backward.kept]
@@ -92,20 +92,20 @@ class CallOp(Compiled):
 
     def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse values that were overwritten after the plain call would have saved them, or that this one reads."""
-        if not self.overwritten and _unwritten(node):
+        if not self.overwritten and unwritten(node):
             return
         backward = self.differentiable
-        part = self.part(_present(grads), self.wanted(needs))
-        assert node.inputs is not None and node.versions is not None
+        part = self.part(present_among(grads), self.wanted(needs))
+        inputs, versions = node.inputs or (), node.versions or itertools.repeat(0)
         stale = {
             leaf: (tensor, version)
-            for leaf, tensor, version in zip(backward.leaves, node.inputs, node.versions, strict=True)
+            for leaf, tensor, version in zip(backward.leaves, inputs, versions, strict=False)
             if version_of(tensor) != version
         }
         for saved in part.saved:
             if saved.result >= 0:
                 position = backward.roots.index(saved.result) if saved.result in backward.roots else -1
-                if position in self.overwritten and saved.is_read():
+                if self.overwritten and position in self.overwritten and saved.is_read():
                     raise saved.error(node.outputs()[position], 0, self.overwritten[position])
             elif saved.leaf in stale and saved.is_read():
                 tensor, version = stale[saved.leaf]
@@ -159,7 +159,7 @@ class CallOp(Compiled):
             pairs = zip(self.keys, node.inputs or (), strict=True)
             ended = frozenset(key for key, t in pairs if any(s._node in gone for s in sources((t,), node)))
         freed = visit.freed(ended)
-        self.freed.append(freed)
+        self.freed = (*self.freed, freed)
         return visit.results <= freed and all(number in freed for number, _ in self.differentiable.hidden)
 
     def backward_onto(
@@ -168,7 +168,7 @@ class CallOp(Compiled):
         """Run the compiled gradient; one that is to be differentiated in turn goes on the tape as a node."""
         if state.tracer is not None:
             return self._by_operations(node, grads, needs, known, mode.grad_mode())
-        present, wanted = _present(grads), self.wanted(needs)
+        present, wanted = present_among(grads), self.wanted(needs)
         part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
         assert part.visit is not None
         if any(freed & part.visit.reached for freed in self.freed):
@@ -233,7 +233,7 @@ class CallOp(Compiled):
         """
         lasts = create_graph and state.tracer is None
         roots = made_again(node) if lasts else self.again()
-        present = _present(grads)
+        present = present_among(grads)
         targets = list(node.inputs or ())
         needed = list(itertools.compress(targets, needs))
         given, starts = [grads[i] for i in present], list(itertools.compress(known, needs))
@@ -242,96 +242,6 @@ class CallOp(Compiled):
             replace(node, roots)
         by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
         return tuple(map(by_id.get, map(id, targets)))
-
-
-class GradientOp(Compiled):
-    """The op of a node that is the gradient of a compiled call: it depends on values inside that call too.
-
-    `apart` makes the results of the plain call, and those of its gradient.
-    """
-
-    apart: tuple[Expand, Expand]
-
-    def __init__(self, call: CallOp, twice: Twice, keeps: Sequence[Tensor]):
-        super().__init__()
-        self.kept = [*call.kept, *keeps]
-        self.call, self.twice, self.name, self.keys = call, twice, twice.name, twice.keys
-
-    def connect(self, node: GradNode, given: list[Tensor], found: dict[Hashable, Tensor]) -> None:
-        """Put the gradient on the tape."""
-        twice, self.call_node = self.twice, node
-        hidden = []
-        for position in twice.hidden:
-            value = new_tensor(None)
-            value._node, value._index, value._requires_grad = node, position, True
-            hidden.append(value)
-        refresh_all(node.inputs or ())
-        made = object.__new__(GradNode)
-        made.op = self
-        made.inputs = (*given, *hidden, *(node.inputs or ()))
-        made.output = tuple([found[key]._data for key in twice.outputs])
-        made.sequence = mode.next_sequence()
-        made.versions = tuple([0 if t._storage is None else t._storage.version for t in made.inputs])
-        made.code, made.offset = node.code, node.offset
-        made.hooks = made.overwritten = made.replaced = None
-        self.values = given
-        for index, key in enumerate(twice.outputs):
-            found[key]._node, found[key]._index, found[key]._requires_grad = made, index, True
-
-    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
-        """Refuse tensors that were overwritten since, where the gradient reads them."""
-        if _unwritten(node):
-            return
-        read = set(self.part(_present(grads), self.wanted(needs)).plain.read)
-        assert node.inputs is not None and node.versions is not None
-        for index, (key, tensor, version) in enumerate(zip(self.keys, node.inputs, node.versions, strict=True)):
-            if version_of(tensor) != version and (key in read or isinstance(key, tuple)):
-                raise stale_value(node, index, tensor, version)
-
-    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
-        """The gradient of these gradients, compiled when first asked for."""
-        return self.twice.part(present, wanted, self.call.arguments)
-
-    def backward_onto(
-        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
-    ) -> Any:
-        """Run the compiled gradient of the gradient."""
-        values = [*(v.contiguous() for v in self.values), *(g.contiguous() for g in grads if g is not None)]
-        starts = dict(zip(self.keys, known, strict=True))
-        part = self.part(_present(grads), self.wanted(needs))
-        found = part.totals(values, self.kept, self.call.arguments, starts)
-        return tuple([found.get(key) for key in self.keys])
-
-    def joins(self, node: GradNode, edges: list[Any], call: GradNode, call_edges: list[Any]) -> bool:
-        """Whether one compiled gradient does for this node and its call's: all between them is inside the call."""
-        if call.hooks is not None or call.overwritten is not None or self.call.overwritten or self.call.freed:
-            return False
-        given, leaves = edges[: len(self.values)], edges[-len(call_edges) :]
-        inside = all(e is None for e in given) and all(map(operator.is_, leaves, call_edges))
-        return inside and _unwritten(call) and _unwritten(node, len(given))
-
-    def backward_with_call(
-        self, grads: Sequence[Any], call_grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any]
-    ) -> Any:
-        """Gradients for the inputs of the call, from those of its gradient and of its results."""
-        call = self.call
-        part = self.twice.part_with_call(_present(grads), _present(call_grads), call.wanted(needs), call.arguments)
-        call.last = part.visit
-        values = [v.contiguous() for v in (*self.values, *grads, *call_grads) if v is not None]
-        found = part.totals(values, self.kept, call.arguments, dict(zip(call.keys, known, strict=True)))
-        return tuple([found.get(key) for key in call.keys])
-
-
-def _unwritten(node: GradNode, count: int | None = None) -> bool:
-    """Whether no input, or none of the first, was written since the node was made."""
-    for tensor, version in zip((node.inputs or ())[:count], node.versions or (), strict=False):
-        if tensor._storage is not None and tensor._storage.version != version:
-            return False
-    return True
-
-
-def _present(grads: Sequence[Any]) -> tuple[int, ...]:
-    return tuple([i for i, g in enumerate(grads) if g is not None])
 
 
 def _results_again(backward: Backward, arguments: tuple[Any, ...]) -> list[Tensor]:

@@ -289,6 +289,40 @@ class Variant:
                 action(target, *operands)
         return result
 
+    def ending(self) -> tuple[Callable[..., Any] | None, bool]:
+        """What makes of the outputs of a call that native code serves its result, as `finish` does; whether it takes
+        the arguments too. None where the outputs are the result.
+        """
+        if self.plain:
+            return None, False
+        more: Any = self.freed or self.before or self.after or self.calls or self.backward is not None
+        if more or not self.native:
+            return self.finish, True
+        rebuild, alone, n_user = self.rebuild, self.result == pytree.LEAF, self.n_user
+        numbers = [i for i in self.numbers if i < n_user]
+        changes = [(action, target, action is STORE["attribute"]) for action, target in self.commit]
+
+        def end(flat: tuple[Any, ...]) -> Any:
+            user: Sequence[Any] = flat[:n_user]
+            if numbers:
+                user = list(user)
+                for i in numbers:
+                    user[i] = host_array(user[i]._data).item()
+            if rebuild is None:
+                return user[0] if alone else tuple(user)
+            built = rebuild(user, None)
+            if not changes:
+                return built
+            result, given = built
+            for (action, target, assigns), operands in zip(changes, given, strict=True):
+                if assigns and has_state(target):
+                    self._assign(target, *operands)
+                else:
+                    action(target, *operands)
+            return result
+
+        return end, False
+
     def _assign(self, module: Any, name: str, value: Any) -> None:
         """Assign what this version need not find as it was: it goes on without a look at everything else."""
         started, before, epochs = self.state.epochs_of(module, name, value), mode.epoch(), self.executable.epochs

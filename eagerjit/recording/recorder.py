@@ -34,7 +34,6 @@ from eagerjit.recording.host_steps import HostSteps
 from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.initial_state import Beginning
 from eagerjit.recording.leaves import (
-    arrays_among,
     key_of,
     kinds_that_vary,
     plain_call,
@@ -52,6 +51,7 @@ from eagerjit.recording.rebuilding import Flattening, leaves_along
 from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
+from eagerjit.recording.taking import taken_natively
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.varying import Known, Varying, unknown
 from eagerjit.runtime import frames, mode
@@ -292,7 +292,7 @@ class Recording:
             "gradients": new_grads,
             "fastmath": self.options.fastmath,
             "cuda_graphs": self.options.cuda_graphs,
-            "distinct": arrays_among(structure[2][0][2]) is not None,
+            "distinct": taken_natively(structure) is not None,
         }
         compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
         freed = list(_freed(results))

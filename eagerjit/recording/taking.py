@@ -13,12 +13,16 @@ from eagerjit.pytree import (
     ONLY_ADDED_TO,
     SEQUENCES,
     TEXTS,
+    Again,
     Attributes,
     Derived,
     Structure,
     is_more_than_items,
     keys_of,
 )
+from eagerjit.recording.leaves import arrays_among
+from eagerjit.runtime.function import Plan
+from eagerjit.runtime.native.agreed import MOST_TAKEN, OF_DICT, OF_FIELDS, OF_LEAF, OF_LIST, OF_TUPLE
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.lookup import is_overridden
 
@@ -73,6 +77,39 @@ def taking(structure: Structure) -> Take | None:
     lines.append("return leaves if plain else None")
     exec(compile("def take(args, kwargs):\n    " + "\n    ".join(lines), "<string>", "exec"), known)
     return known["take"]  # type: ignore[no-any-return]
+
+
+def taken_natively(structure: Structure) -> tuple[int, Plan | None] | None:
+    """How native code takes the leaves of calls of this structure: bits for the arguments that are arrays, and a plan
+    where not every argument is a leaf given by position. None where it cannot.
+    """
+    (kind, _, args), (_, names, named) = structure[2]
+    if kind is not tuple:
+        return None
+    if not names and (arrays := arrays_among(args)) is not None:
+        return arrays, None
+    shapes = [word for part in (*args, *named) for word in _shape(part)]
+    if None in shapes or shapes.count(OF_LEAF) > MOST_TAKEN:
+        return None
+    return 0, Plan([len(args), len(named), *names, *shapes])
+
+
+def _shape(part: Structure) -> list[Any]:
+    """The words of a part of a plan, None among them for what native code does not know.
+
+    It knows tuples, lists, dictionaries with texts for keys, and dataclasses, of tensors and plain values.
+    """
+    if type(part) is not tuple:
+        return [OF_LEAF if part is str or part == LEAF or type(part) is Again else None]
+    kind, keys, children = part
+    inner = [word for child in children for word in _shape(child)]
+    if kind is list and keys is None:
+        return [OF_LIST, kind, len(children), *inner]
+    if kind is tuple or kind in SEQUENCES or (issubclass(kind, tuple) and type(keys) is tuple):
+        return [OF_TUPLE if kind.__dictoffset__ == 0 else None, kind, len(children), *inner]
+    if type(keys) is tuple and (kind is dict or _holds_its_fields(kind, keys)):
+        return [OF_DICT if kind is dict else OF_FIELDS, kind, len(children), *keys, *inner]
+    return [None]
 
 
 def _holds_its_fields(kind: type, names: Any) -> bool:

@@ -143,8 +143,10 @@ def restore_contents(container: Any, before: Any) -> None:
 
 def call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
     """The container's own method: one that the user's class puts before it was watched itself."""
-    mro, own = type(target).__mro__, ("builtins", "collections")
-    kind = next(k for k in mro if name in vars(k) and (k.__module__ in own or hasattr(k, "notes_changes")))
+    kind, own = type(target), ("builtins", "collections")
+    if kind is not list and kind is not dict:
+        mro = kind.__mro__
+        kind = next(k for k in mro if name in vars(k) and (k.__module__ in own or hasattr(k, "notes_changes")))
     getattr(kind, name)(target, *args, **kwargs)
 
 

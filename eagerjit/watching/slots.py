@@ -219,6 +219,10 @@ class Places:
         self._fixed = list(places)
         self._moving = [(i, place) for i, place in enumerate(self._fixed) if type(place) in (int, Item, Slot)]
 
+    def plain(self) -> list[Any] | None:
+        """The places, if each is an argument of the call or something that every call has."""
+        return None if any(type(place) is not int for _, place in self._moving) else self._fixed
+
     def values(self, arguments: Sequence[Any]) -> list[Any]:
         """What lies there in a call with these arguments, in order."""
         found = self._fixed.copy()

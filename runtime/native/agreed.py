@@ -35,6 +35,10 @@ MAX_THREADS = 256
 THREADS = 0  # threads to use, the caller included
 SPIN_NANOSECONDS = 16  # how long waiting threads spin before they sleep
 
+# -- shapes in the plan of a call (`taking.py`) ------------------------------------------------------------------------
+OF_LEAF, OF_TUPLE, OF_LIST, OF_DICT, OF_FIELDS = range(5)
+MOST_TAKEN = 256  # leaves
+
 # -- launches on a device (`device.py`) -------------------------------------------------------------------------------
 BESIDE = 6  # tasks, status, tables of functions, partials, counters, null
 MOST_HIDDEN = 48  # parameters that the compiler may add to a kernel: of its own, and with tensor maps

@@ -55,6 +55,17 @@ NODE_HOOKS = 112
 NODE_OVERWRITTEN = 120
 NODE_REPLACED = 128
 HOOKS = 136  # of a Tensor
+# -- compiled calls on the tape (see `connect.py`) --------------------------------------------------------------------
+CALL_TYPE = 144  # the op of their nodes
+CALL_DEFAULTS = 152
+N_CALL_DEFAULTS = 160
+CALL_BACKWARD = 168
+CALL_ARGUMENTS = 176
+CALL_KEPT = 184
+CALL_WHOLE = 192
+CALL_FREED = 200
+CALL_LAST = 208
+CALL_OVERWRITTEN = 216
 # -- slots of our own objects, and what `run` returns for a miss ------------------------------------------------------
 MISS = 448
 FUNCTION_FALLBACK = 456
@@ -155,8 +166,11 @@ EXECUTABLE_DEVICE = 120  # what is known of the device that it runs on; null: th
 EXECUTABLE_CHECKS = 128  # the Python function that gives a run words for its checks; null where it has none
 EXECUTABLE_HELD = 136  # how many references a run takes at most, beside those to its results
 
-FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finish (or null)
-ARITY = 0xFFFF_FFFF
+FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finish (or null), plan (or null)
+ENTRY_BYTES = 32
+FUNCTION_SERVED = 32  # how many calls its executables have served
+ARITY = 0x7FFF_FFFF
+CONNECTED = 1 << 31  # finish is a Connection
 SINGLE_OUTPUT = 1 << 32  # the run returns its only output as it is
 WITH_ARGUMENTS = 1 << 33  # finish takes the outputs and the arguments
 REPEATED = 1 << 34  # what raises is left to the fallback, which does what comes before the error
@@ -212,11 +226,38 @@ WALKER_RELEASE_CALL = 144
 WALKER_ADD_PART = 152
 WALKER_BEGIN_PARTS = 160
 
+# -- how a compiled call gets on the tape, and its gradients by one Program (see `runtime/connections.py`) -------------
+CONNECTION_BACKWARD = 16
+CONNECTION_WHOLE = 24  # the gradient when all results have one, for all inputs that need one; None
+CONNECTION_INPUTS = 32  # per input of the node -1 less its place among the arguments, or the tensor that it always is
+CONNECTION_N_INPUTS = 40
+CONNECTION_ROOTS = 48  # which results have a gradient
+CONNECTION_N_ROOTS = 56
+CONNECTION_KEPT = 64  # which are kept for it
+CONNECTION_N_KEPT = 72
+CONNECTION_N_USER = 80  # how many the user gets; -1: the first one itself
+CONNECTION_REBUILD = 88  # what makes the function's result of these; null: they are that
+
+WHOLE_EXECUTABLE = 16
+WHOLE_N_GRADS = 24  # that come in
+WHOLE_KEPT = 32  # which of the values kept it takes
+WHOLE_N_KEPT = 40
+WHOLE_GIVEN = 48  # what it is given besides, as inputs are found
+WHOLE_N_GIVEN = 56
+WHOLE_TARGETS = 64  # per input of the node which of the results is its gradient, -1 for none
+WHOLE_REPEATED = 72  # per input whether gradients of its uses are added to what reached it before, one by one
+WHOLE_N_TARGETS = 80
+WHOLE_VISIT = 88
+WHOLE_FREED = 96  # what a walk frees of the call where no node before is gone
+WHOLE_DEPENDS = 104  # whether it matters which of these are
+WHOLE_ENDS = 112  # whether nothing is left to walk then
+MOST_CONNECTED = 96  # inputs of such a node, and arguments of such a gradient
+
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
     "_n_arenas", "_n_parameters", "_frame", "_busy", "_device", "_checks", "_n_held",
 )  # fmt: skip
-FUNCTION_FIELDS = ("_vectorcall", "_table")
+FUNCTION_FIELDS = ("_vectorcall", "_table", "_n_served")
 OPERATOR_FIELDS = (
     "_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_shapes",
     "_kind", "_writes", "_copies", "_casts",
@@ -226,6 +267,13 @@ WALKER_FIELDS = (
     "kinds", "kind_of", "facts_name", "learn", "learn_gradient", "saves", "gradients", "check", "fill", "beside",
     "to_leaf", "hooked", "lighten", "used_up", "is_whole", "through_call", "release_call", "add_part",
     "begin_parts",
+)  # fmt: skip
+CONNECTION_FIELDS = (
+    "_backward", "_whole", "_inputs", "_n_inputs", "_roots", "_n_roots", "_kept", "_n_kept", "_n_user", "_rebuild",
+)  # fmt: skip
+WHOLE_FIELDS = (
+    "_executable", "_n_grads", "_kept", "_n_kept", "_given", "_n_given", "_targets", "_repeated", "_n_targets",
+    "_visit", "_freed", "_depends", "_ends",
 )  # fmt: skip
 REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

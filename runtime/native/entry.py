@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from eagerjit.runtime.mode import CASTING, GRAD_OFF, TRACING
-from eagerjit.runtime.native.agreed import MAX_PARAMETERS
+from eagerjit.runtime.native.agreed import MAX_PARAMETERS, MOST_TAKEN
 from eagerjit.runtime.native.arrays import over_arrays, release_over_arrays
+from eagerjit.runtime.native.connect import connected
 from eagerjit.runtime.native.context import (
     ARITY,
     ARRAYS,
+    CONNECTED,
+    ENTRY_BYTES,
     EXECUTABLE_ARGUMENTS,
     FUNCTION_FALLBACK,
+    FUNCTION_SERVED,
     FUNCTION_TABLE,
     MISS,
     OBJECT_TYPE,
@@ -39,6 +43,7 @@ from eagerjit.runtime.native.language import (
     load_i64,
     load_ptr,
     ptr,
+    store_i64,
     store_ptr,
 )
 from eagerjit.runtime.native.nodes import needs_gradient, record
@@ -59,6 +64,7 @@ from eagerjit.runtime.native.operators import (
     tuple_of,
     tuples_for_lists,
 )
+from eagerjit.runtime.native.taking import release_leaves, take_leaves
 from eagerjit.runtime.native.written import writable, write_recorded
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
@@ -141,19 +147,27 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     n = count & COUNT
     result = buffer(8)
     over = buffer(128)  # 8 * MOST_ARRAYS
+    taken = buffer(8 * MOST_TAKEN)
     arrays = 0
     debugged = is_debugged()
     if debugged == -1:
         return 0
-    if keywords == 0 and debugged == 0 and thread_flags() & (TRACING | CASTING) == 0:
+    if debugged == 0 and thread_flags() & (TRACING | CASTING) == 0:
         i = 0
         while i < load_i64(load_ptr(callee, FUNCTION_TABLE), 0):
-            entry = load_ptr(callee, FUNCTION_TABLE) + 8 + 24 * i
+            entry = load_ptr(callee, FUNCTION_TABLE) + 8 + ENTRY_BYTES * i
             i += 1
             flags = load_i64(entry, 8)
-            if flags & ARITY != n:
-                continue
             given = arguments
+            n_given = n
+            plan = load_ptr(entry, 24)
+            if plan:
+                n_given = take_leaves(plan, arguments, n, keywords, taken)
+                if n_given < 0:
+                    continue
+                given = taken
+            elif keywords or flags & ARITY != n:
+                continue
             if flags >> ARRAYS:
                 if arrays == 0:
                     arrays = over_arrays(arguments, n, over)
@@ -171,11 +185,16 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
             made: ptr = 0
             if status == DONE:
                 made = load_ptr(result, 0)
-                if finish:
-                    made = _finished(finish, made, flags, given, n)
+                store_i64(callee, FUNCTION_SERVED, load_i64(callee, FUNCTION_SERVED) + 1)
+                if flags & CONNECTED:
+                    made = connected(finish, made, flags, given, n_given)
+                elif finish:
+                    made = _finished(finish, made, flags, given, n_given)
             let_go(executable)
             if finish:
                 let_go(finish)
+            if plan:
+                release_leaves(taken, n_given)
             if status == FAILED and flags & REPEATED and _is_own():
                 PyErr_Clear()
                 break

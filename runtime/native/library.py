@@ -18,7 +18,8 @@ from eagerjit.runtime.once import lock, once
 CORE = Part(
     *("memory", "threads", "products", "context", "flags", "objects", "arrays", "places", "guards", "loads", "work"),
     *("device_memory", "descriptors", "ready", "device", "captured", "execute", "operators", "nodes", "written"),
-    *("entry", "launch", "answers", "remembered", "views", "subscripts", "view_calls", "elements", "making", "planned"),
+    *("connect", "taking", "entry", "launch", "answers", "remembered", "views", "subscripts", "view_calls", "elements"),
+    *("making", "planned"),
     *("walk_memory", "walk_graph", "walk_freshness", "walk_parts", "walk_steps", "walk_calls", "walk"),
 )
 """What runs Programs and serves eager operators, then other calls of the eager API, which have no memory of their own.

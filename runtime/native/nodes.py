@@ -224,7 +224,7 @@ def _recorded(op: ptr, arguments: ptr, n: i64, result: ptr, replaced: ptr) -> i6
         put(node, NODE_REPLACED, replaced)
         _set_index(result, 0)
     for i in range(count if count else 1):
-        _connect(_part(result, count, i), node, i)
+        connect(_part(result, count, i), node, i)
     Py_DecRef(node)
     return 0
 
@@ -308,7 +308,7 @@ def new_node(op: ptr, arguments: ptr, n: i64, output: ptr) -> ptr:
     return node
 
 
-def _connect(tensor: ptr, node: ptr, index: i64) -> None:
+def connect(tensor: ptr, node: ptr, index: i64) -> None:
     """Makes a result that can have a gradient the node's, at this position."""
     if is_floating(tensor) == 0:
         return
@@ -327,5 +327,5 @@ def _set_index(tensor: ptr, index: i64) -> None:
 
 def adopt(tensor: ptr, node: ptr) -> None:
     """Makes a tensor that was written the only result of a node."""
-    _connect(tensor, node, 0)
+    connect(tensor, node, 0)
     _set_index(tensor, 0)

@@ -26,7 +26,6 @@ from eagerjit.runtime.native.context import (
     TRUE,
     WALKER_HOOKED,
     WALKER_LIGHTEN,
-    WALKER_RELEASE_CALL,
     WALKER_SAVES,
     WALKER_TO_LEAF,
     context,
@@ -44,7 +43,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import array_of, hold, is_tensor, let_go, replace_slot
-from eagerjit.runtime.native.walk_calls import go_through_call
+from eagerjit.runtime.native.walk_calls import call_lasts, go_through_call
 from eagerjit.runtime.native.walk_graph import collect, keep_relevant, slot_of
 from eagerjit.runtime.native.walk_memory import (
     CALLS,
@@ -96,8 +95,6 @@ PyList_Type = external_data("PyList_Type")
 PyList_New = external("ptr PyList_New(i64)")
 PyList_SetItem = external("i32 PyList_SetItem(ptr, i64, ptr)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
-PySet_New = external("ptr PySet_New(ptr)")
-PySet_Add = external("i32 PySet_Add(ptr, ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
 Py_NotImplementedStruct = external_data("_Py_NotImplementedStruct")
 
@@ -254,21 +251,6 @@ def _lasts(walk: ptr, record: ptr) -> i64:
     return 1
 
 
-def _call_lasts(walk: ptr, position: i64, node: ptr) -> i64:
-    """Whether a part of a compiled call can be walked still, now that nodes before it are gone; -1 on failure."""
-    gone = PySet_New(ptr(0))
-    if gone == 0:
-        return -1
-    for i in range(position + 1, load_i64(walk, ORDER + 8)):
-        record = vector_item(walk, RECORDS, RECORD_BYTES, load_i64(vector_item(walk, ORDER, 8, i), 0))
-        if load_i64(record, RECORD_GONE) and PySet_Add(gone, load_ptr(record, RECORD_OF)) != 0:
-            let_go(gone)
-            return -1
-    ended = PyObject_CallFunctionObjArgs(asked(walk, WALKER_RELEASE_CALL), node, gone, ptr(0))
-    let_go(gone)
-    return -1 if succeeded(ended) != 0 else ended != load_ptr(context, TRUE)
-
-
 def _release(walk: ptr, all_nodes: bool) -> i64:
     """Drops the values of the nodes, and those as a whole that cannot be walked again (`release.py`); -1 on failure."""
     none = load_ptr(context, NONE)
@@ -280,7 +262,7 @@ def _release(walk: ptr, all_nodes: bool) -> i64:
             continue  # what a compiled call gives no gradient may depend on what the plain call's results do not
         node = load_ptr(record, RECORD_OF)
         is_call = load_i64(record, RECORD_IS_CALL)
-        lasts = _call_lasts(walk, i, node) if is_call else _lasts(walk, record)
+        lasts = call_lasts(walk, i, record) if is_call else _lasts(walk, record)
         if lasts < 0:
             return -1
         if lasts:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import eagerjit as ej
-from eagerjit.compiled.tape import CallOp, GradientOp
+from eagerjit.compiled.gradient_tape import GradientOp
+from eagerjit.compiled.tape import CallOp
 
 
 def model() -> tuple[Callable[[ej.Tensor], ej.Tensor], list[ej.Tensor]]:
