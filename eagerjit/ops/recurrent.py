@@ -118,22 +118,22 @@ def _forward(
 
 
 def _backward(
-    cell: Cell, steps: _Steps, g_out: Tensor, g_final: Sequence[Tensor], x: Tensor, weight: Tensor, biased: bool,
+    cell: Cell, steps: _Steps, g_out: Tensor, g_final: Sequence[Tensor], weight: Tensor, biased: bool,
     sizes: Sequence[int] | None, reverse: bool,
 ) -> tuple[Tensor, list[Tensor], Tensor, Tensor | None]:  # fmt: skip
     """Gradients of (x, initial state, weight, bias)."""
-    rows, g_rows = _rows(x, sizes), _rows(g_out, sizes)
-    order = range(len(rows)) if reverse else range(len(rows) - 1, -1, -1)
+    g_rows = _rows(g_out, sizes)
+    order = range(len(g_rows)) if reverse else range(len(g_rows) - 1, -1, -1)
     packed = sizes is not None
     current, now = list(g_final), 0
     begun: list[list[Tensor]] = [[] for _ in g_final]
-    g_x: list[Any] = [None] * len(rows)
-    g_gates: list[Any] = [None] * len(rows)
+    g_x: list[Any] = [None] * len(g_rows)
+    g_gates: list[Any] = [None] * len(g_rows)
     count = len(current)
     for t in order:
         if sizes is not None:
             current, now = _resized(current, now, sizes[t], g_final, begun), sizes[t]
-        values = (rows[t], *steps.before[t], *steps.after[t], *steps.kept[t], weight)
+        values = (*steps.before[t], *steps.after[t], *steps.kept[t], weight)
         found = cell.gradient.call(g_rows[t], *current, *values)
         current = list(found[-count:])
         g_x[t], g_gates[t] = found[0], found[-count - 1]
@@ -200,7 +200,7 @@ def _all_steps(
         return results
     packed = sizes is not None
     more = [_joined([after[i] for after in steps.after], packed) for i in range(1, len(initial))]
-    more += [_joined([kept[0] for kept in steps.kept], packed)] if CELLS[kind].keeps else []
+    more += [_joined([kept[i] for kept in steps.kept], packed) for i in range(CELLS[kind].keeps)]
     return (*results, *more)
 
 
@@ -212,7 +212,7 @@ def _forward_types(
     if not keep:
         return found
     found += [(part.dtype, (*rows, part.shape[-1])) for part in initial[1:]]
-    return found + ([(x.dtype, tuple(x.shape))] if CELLS[kind].keeps else [])
+    return found + [(x.dtype, (*rows, initial[-1].shape[-1]))] * CELLS[kind].keeps
 
 
 def _all_gradients(
@@ -226,7 +226,7 @@ def _all_gradients(
     after = [list(parts) for parts in zip(*rows[:count], strict=True)]
     kept = [list(parts) for parts in zip(*rows[count:], strict=True)] if cell.keeps else [[] for _ in after]
     steps = _Steps(_states_before(after, list(initial), sizes, reverse), after, kept)
-    g_x, g_initial, *rest = _backward(cell, steps, g_out, g_final, x, weight, biased, sizes, reverse)
+    g_x, g_initial, *rest = _backward(cell, steps, g_out, g_final, weight, biased, sizes, reverse)
     return tuple(t for t in (g_x, *g_initial, *rest) if t is not None)
 
 
@@ -286,7 +286,7 @@ class _LayerCall:
         biased, g_out, g_final = bias is not None, grads[0], grads[1:]
         if isinstance(self.known, _Steps):
             how = (weight, biased, _numbers(self.sizes), self.reverse)
-            g_x, g_initial, *rest = _backward(self.cell, self.known, g_out, g_final, x, *how)
+            g_x, g_initial, *rest = _backward(self.cell, self.known, g_out, g_final, *how)
             found = [g_x, *g_initial, *rest]
         else:
             call = (tuple(g_final), x, tuple(initial), weight, biased, self.sizes, self.reverse, self.known)

@@ -20,19 +20,20 @@ class Cell(NamedTuple):
 
     step        (x, *state, weight, bias[, projection]) -> (*new state, what its gradient wants to know)
     plain       the same without what its gradient wants to know
-    keeps       whether a step keeps something for its gradient: as wide as the gates
-    gradient    (g_out, *g_state, x, *state, *new state, kept, weight) -> (g_x, g_gates, *gradients of the state before)
+    keeps       how much a step keeps for its gradient: tensors as wide as the state, of the gates' dtype
+    gradient    (g_out, *g_state, *state, *new state, *kept, weight) -> (g_x, g_gates, *gradients of the state before)
     """
 
     name: str
     step: Op
     plain: Op
     gradient: Op
-    keeps: bool
+    keeps: int
 
 
-def _parts(gates: Tensor, count: int) -> list[Tensor]:
-    width = gates.shape[-1] // count
+def _parts(gates: Tensor, count: int, state: Tensor) -> list[Tensor]:
+    """The gates one by one, each as wide as the state: so that one loop goes through all."""
+    width = state.shape[-1]
     return [views.narrow(gates, -1, index * width, width) for index in range(count)]
 
 
@@ -47,21 +48,19 @@ def _summed(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor
 
 def _lstm_step(
     x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None, projection: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """Hochreiter and Schmidhuber 1997, with forget gates; a projection makes results of fewer features."""
-    gates = _summed(x, h, weight, bias)
-    i, f, a, o = _parts(gates, 4)
-    new = f.sigmoid() * c + i.sigmoid() * a.tanh()
-    out = o.sigmoid() * new.tanh()
-    return out if projection is None else out.matmul(projection.t()), new, gates
+    i, f, a, o = _parts(_summed(x, h, weight, bias), 4, c)
+    i, f, a, o = i.sigmoid(), f.sigmoid(), a.tanh(), o.sigmoid()
+    new = f * c + i * a
+    out = o * new.tanh()
+    return out if projection is None else out.matmul(projection.t()), new, i, f, a, o
 
 
 def _lstm_gradient(
-    g_out: Tensor, g_h: Tensor, g_c: Tensor, x: Tensor, h: Tensor, c: Tensor, new_h: Tensor, new_c: Tensor,
-    gates: Tensor, weight: Tensor,
+    g_out: Tensor, g_h: Tensor, g_c: Tensor, h: Tensor, c: Tensor, new_h: Tensor, new_c: Tensor,
+    i: Tensor, f: Tensor, a: Tensor, o: Tensor, weight: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    i, f, a, o = _parts(gates, 4)
-    i, f, a, o = i.sigmoid(), f.sigmoid(), a.tanh(), o.sigmoid()
     squashed = new_c.tanh()
     g = g_out + g_h
     inner = g_c + g * o * (1.0 - squashed * squashed)
@@ -79,32 +78,32 @@ def _lstm_gradient(
 # -- GRU --------------------------------------------------------------------------------------------------------------
 
 
-def _gru_gates(x: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _gru_gates(x: Tensor, h: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(reset, update, candidate, the recurrent part of the candidate)."""
-    xr, xz, xn = _parts(x, 3)
-    hr, hz, hn = _parts(recurrent, 3)
+    xr, xz, xn = _parts(x, 3, h)
+    hr, hz, hn = _parts(recurrent, 3, h)
     reset, update = (xr + hr).sigmoid(), (xz + hz).sigmoid()
     return reset, update, (xn + reset * hn).tanh(), hn
 
 
-def _gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+def _gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
     """Cho et al. 2014; the reset gate is applied after the recurrent product."""
     recurrent = as_dtype(h, weight.dtype).matmul(weight.t())
     recurrent = recurrent if bias is None else recurrent + bias
-    _, update, new, _ = _gru_gates(x, recurrent)
-    return (h - new) * update + new, recurrent
+    reset, update, new, hn = _gru_gates(x, h, recurrent)
+    return (h - new) * update + new, reset, update, new, hn
 
 
 def _gru_gradient(
-    g_out: Tensor, g_h: Tensor, x: Tensor, h: Tensor, new_h: Tensor, recurrent: Tensor, weight: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    reset, update, new, hn = _gru_gates(x, recurrent)
+    g_out: Tensor, g_h: Tensor, h: Tensor, new_h: Tensor, reset: Tensor, update: Tensor, new: Tensor, hn: Tensor,
+    weight: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     g = g_out + g_h
     g_update = g * (h - new) * update * (1.0 - update)
     g_new = g * (1.0 - update) * (1.0 - new * new)
     g_reset = g_new * hn * reset * (1.0 - reset)
     g_gates = as_dtype(cat.body([g_reset, g_update, g_new * reset], 1), weight.dtype)
-    return as_dtype(cat.body([g_reset, g_update, g_new], 1), x.dtype), g_gates, g * update + g_gates.matmul(weight)
+    return as_dtype(cat.body([g_reset, g_update, g_new], 1), weight.dtype), g_gates, g * update + g_gates.matmul(weight)
 
 
 # -- plain ------------------------------------------------------------------------------------------------------------
@@ -116,7 +115,7 @@ def _tanh_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tup
 
 
 def _tanh_gradient(
-    g_out: Tensor, g_h: Tensor, x: Tensor, h: Tensor, new_h: Tensor, weight: Tensor
+    g_out: Tensor, g_h: Tensor, h: Tensor, new_h: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor]:
     g = (g_out + g_h) * (1.0 - new_h * new_h)
     return g, g.matmul(weight)
@@ -128,29 +127,29 @@ def _relu_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tup
 
 
 def _relu_gradient(
-    g_out: Tensor, g_h: Tensor, x: Tensor, h: Tensor, new_h: Tensor, weight: Tensor
+    g_out: Tensor, g_h: Tensor, h: Tensor, new_h: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor]:
     g = (g_out + g_h).where(new_h > 0, 0.0)
     return g, g.matmul(weight)
 
 
-def _cell(name: str, step: Any, gradient: Any, keeps: bool) -> Cell:
+def _cell(name: str, step: Any, gradient: Any, keeps: int) -> Cell:
     with_all = Op(f"{name}_step", step)
-    plain = Op(f"{name}_step_plain", _without_last(step)) if keeps else with_all
+    plain = Op(f"{name}_step_plain", _without_last(step, keeps)) if keeps else with_all
     return Cell(name, with_all, plain, Op(f"{name}_step_gradient", gradient), keeps)
 
 
-def _without_last(step: Any) -> Any:
+def _without_last(step: Any, count: int) -> Any:
     @functools.wraps(step)
     def plain(*arguments: Any) -> tuple[Tensor, ...]:
-        return tuple(step(*arguments)[:-1])
+        return tuple(step(*arguments)[:-count])
 
     return plain
 
 
 CELLS = {
-    "LSTM": _cell("lstm", _lstm_step, _lstm_gradient, True),
-    "GRU": _cell("gru", _gru_step, _gru_gradient, True),
-    "RNN_TANH": _cell("rnn_tanh", _tanh_step, _tanh_gradient, False),
-    "RNN_RELU": _cell("rnn_relu", _relu_step, _relu_gradient, False),
+    "LSTM": _cell("lstm", _lstm_step, _lstm_gradient, 4),
+    "GRU": _cell("gru", _gru_step, _gru_gradient, 4),
+    "RNN_TANH": _cell("rnn_tanh", _tanh_step, _tanh_gradient, 0),
+    "RNN_RELU": _cell("rnn_relu", _relu_step, _relu_gradient, 0),
 }
