@@ -160,9 +160,10 @@ class Assumptions:
             self.facts[name] = value
             if self.settled is not None:
                 self.settled.clear()
-            if not any(found == pair for g in self.guards for pair in (solved(g.a, g.b), solved(g.b, g.a))):
+            known = symbol(name)
+            if not any((g.a, g.b) in ((known, value), (value, known)) for g in self.guards):
                 # What is compiled has to follow from the guards alone.
-                self.guards[Guard("==", symbol(name), value, True, source)] = None
+                self.guards[Guard("==", known, value, True, source)] = None
 
 
 class _Active(threading.local):
