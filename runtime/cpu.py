@@ -85,9 +85,9 @@ def vector_width_bits() -> int:
 
 @functools.cache
 def target_key() -> str:
-    """All that object code depends on besides its text: versions, processor, features."""
-    host = _host()
-    return f"llvm={host.llvm} {host.triple} cpu={host.name} {','.join(host.features)}{_tuning()}"
+    """All that code depends on besides what it computes: versions, processor, features, how wide vectors are."""
+    host, bits = _host(), vector_width_bits()
+    return f"llvm={host.llvm} {host.triple} cpu={host.name} {','.join(host.features)}{_tuning()} vectors={bits}"
 
 
 def _tuning() -> str:

@@ -68,7 +68,7 @@ class Part:
     def key(self) -> str:
         """What stands for the objects on the disk: a source, a folded constant or the target changes it."""
         names = [*self._names, *(name for part in self._base for name in part._names)]
-        machine = f"{cpu.target_key()} processors={os.cpu_count()} vectors={cpu.vector_width_bits()}"
+        machine = f"{cpu.target_key()} processors={os.cpu_count()}"
         return cache.content_key(machine, " ".join(names), _sources())
 
     def _given(self) -> list[ModuleType]:

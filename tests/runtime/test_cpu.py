@@ -195,6 +195,14 @@ def test_the_target_key_names_processor_and_features() -> None:
     assert all(feature in cpu.target_key() for feature in cpu.features())
 
 
+def test_code_for_other_vectors_is_another_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = set()
+    for bits in (128, 256, 512):
+        monkeypatch.setattr(cpu, "vector_width_bits", lambda bits=bits: bits)
+        keys.add(cpu.target_key.__wrapped__())
+    assert len(keys) == 3
+
+
 def test_the_vector_width_can_be_lowered_only() -> None:
     script = "from eagerjit.runtime import cpu; print(cpu.vector_width_bits())"
     run = subprocess.run(
