@@ -41,7 +41,9 @@ LONG = {
 """Compiled as one kernel, compared with what they give operation by operation."""
 
 SHAPES = (95, 129), (512, 127), (127, 512), (1024, 65), (33, 2048), (2048, 31), (6, 257, 64), (256, 3, 33)
-DTYPES = np.float32, np.int64, np.uint8, np.int16
+DTYPES = np.float32, np.uint8, np.int64, np.int16
+CASES = [(dtype, shape) for dtype, shape in product(DTYPES, SHAPES) if len(shape) == 2 or dtype in DTYPES[:2]]
+"""Of three dimensions the widths of elements are two: what is further out counts rows, whatever is in them."""
 STARTS = 0, 1, 1001, 2731
 
 
@@ -62,7 +64,7 @@ def differences() -> list[str]:
     rng, found = np.random.default_rng(0), []
     compiled = {name: torch.jit(function, fullgraph=True) for name, function in LONG.items()}
     for name, function in (FUNCTIONS | compiled).items():
-        for dtype, shape in product(DTYPES[:1], SHAPES[:4]) if name in LONG else product(DTYPES, SHAPES):
+        for dtype, shape in product(DTYPES[:1], SHAPES[:4]) if name in LONG else CASES:
             arrays = [rng.integers(0, 100, shape).astype(t) for t in (dtype, dtype)]
             arrays.insert(0, rng.integers(0, 2, shape).astype(bool))
             wanted = LONG.get(name, function)(*map(torch.tensor, arrays))
