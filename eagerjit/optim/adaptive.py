@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling.dispatch import Op
-from eagerjit.ops.pointwise import as_dtype
-from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
+from eagerjit.optim.arithmetic import Tensors, UpdateRule, as_dtype, counted, double, wide, write
 from eagerjit.optim.groups import LATER, Group, number, pair, validated, validated_betas
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
@@ -36,7 +34,7 @@ def _adadelta(
 
 
 _ADADELTA_NUMBERS = ("lr", "rho", "eps", "weight_decay")
-_adadelta_op = Op("adadelta_step", _adadelta, None, _ADADELTA_NUMBERS, differentiable=False)
+_adadelta_op = UpdateRule("adadelta_step", _adadelta, _ADADELTA_NUMBERS)
 
 
 class Adadelta(Optimizer):
@@ -94,7 +92,7 @@ def _adamax(
 
 
 _ADAM_NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay")
-_adamax_op = Op("adamax_step", _adamax, None, _ADAM_NUMBERS, differentiable=False)
+_adamax_op = UpdateRule("adamax_step", _adamax, _ADAM_NUMBERS)
 
 
 class Adamax(Optimizer):
@@ -180,7 +178,7 @@ def _nadam(
     return ()
 
 
-_nadam_op = Op("nadam_step", _nadam, None, (*_ADAM_NUMBERS, "momentum_decay"), differentiable=False)
+_nadam_op = UpdateRule("nadam_step", _nadam, (*_ADAM_NUMBERS, "momentum_decay"))
 
 
 class NAdam(Optimizer):
@@ -237,7 +235,7 @@ def _radam(
     return ()
 
 
-_radam_op = Op("radam_step", _radam, None, _ADAM_NUMBERS, differentiable=False)
+_radam_op = UpdateRule("radam_step", _radam, _ADAM_NUMBERS)
 
 
 class RAdam(Optimizer):

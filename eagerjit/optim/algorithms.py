@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling.dispatch import Op
-from eagerjit.ops.pointwise import as_dtype
-from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
+from eagerjit.optim.arithmetic import Tensors, UpdateRule, as_dtype, counted, double, wide, write
 from eagerjit.optim.groups import LATER, LATER_WAYS, Group, number, pair, validated, validated_betas, validated_ways
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.tensors.creation import zeros_like
@@ -36,7 +34,7 @@ def _sgd(
 
 
 _SGD_NUMBERS = ("lr", "momentum", "dampening", "weight_decay")
-_sgd_op = Op("sgd_step", _sgd, None, _SGD_NUMBERS, differentiable=False)
+_sgd_op = UpdateRule("sgd_step", _sgd, _SGD_NUMBERS)
 
 
 class SGD(Optimizer):
@@ -149,7 +147,7 @@ def _adam(
     return ()
 
 
-_adam_op = Op("adam_step", _adam, None, ("lr", "beta1", "beta2", "eps", "weight_decay"), differentiable=False)
+_adam_op = UpdateRule("adam_step", _adam, ("lr", "beta1", "beta2", "eps", "weight_decay"))
 
 
 class Adam(Optimizer):
@@ -250,7 +248,7 @@ def _rmsprop(
 
 
 _RMSPROP_NUMBERS = ("lr", "alpha", "eps", "weight_decay", "momentum")
-_rmsprop_op = Op("rmsprop_step", _rmsprop, None, _RMSPROP_NUMBERS, differentiable=False)
+_rmsprop_op = UpdateRule("rmsprop_step", _rmsprop, _RMSPROP_NUMBERS)
 
 
 class RMSprop(Optimizer):
@@ -307,7 +305,7 @@ def _adagrad(
 
 
 _ADAGRAD_NUMBERS = ("lr", "lr_decay", "weight_decay", "eps")
-_adagrad_op = Op("adagrad_step", _adagrad, None, _ADAGRAD_NUMBERS, differentiable=False)
+_adagrad_op = UpdateRule("adagrad_step", _adagrad, _ADAGRAD_NUMBERS)
 
 
 class Adagrad(Optimizer):

@@ -1,22 +1,58 @@
-"""What all update rules compute with: writes, counts, and the dtypes of numbers and tensors."""
+"""What all update rules are, and compute with: writes, counts, and the dtypes of numbers and tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
+from eagerjit.calling.dispatch import Op
+from eagerjit.guards.likeness import share_memory
+from eagerjit.ops import pointwise
 from eagerjit.ops.complexes import view_as_real
-from eagerjit.ops.pointwise import as_dtype
+from eagerjit.recording.leaves import overlaps
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
 from eagerjit.state import state
+from eagerjit.tensors.from_data import tensor as new
 from eagerjit.tensors.tensor import Tensor
 
 Tensors = list[Tensor]
 
 
+class UpdateRule(Op):
+    """An op over (parameters, gradients, *states and options) that writes all but the gradients.
+
+    Programs write no memory that they reach in two ways: where states or parameters share some, the body runs operation
+    by operation.
+    """
+
+    def __init__(self, name: str, body: Callable[..., Any], numbers: Sequence[str]):
+        super().__init__(name, body, None, numbers, differentiable=False)
+
+    def eager(self, arguments: tuple[Any, ...]) -> Any:
+        parameters, gradients, *others = arguments
+        listed = chain.from_iterable(x if isinstance(x, (list, tuple)) else (x,) for x in (parameters, *others))
+        written = [x for x in listed if isinstance(x, Tensor)]
+        reached = [*written, *gradients]
+        if share_memory(reached) and any(i < len(written) for _, i in overlaps(reached)):
+            return self.body(*arguments)
+        return super().eager(arguments)
+
+
+def as_dtype(x: Any, dtype: DType) -> Tensor:
+    """A tensor or number converted to a dtype."""
+    if state.tracer is not None:
+        return pointwise.as_dtype(x, dtype)
+    return x.to(dtype) if isinstance(x, Tensor) else new(x, dtype=dtype)
+
+
 def write(target: Tensor, value: Tensor) -> None:
     tracer = state.tracer
-    assert tracer is not None
-    tracer.write(target, tracer.value(as_dtype(value, target.dtype)))
+    if tracer is None:
+        target.copy_(value)
+    else:
+        tracer.write(target, tracer.value(as_dtype(value, target.dtype)))
 
 
 def wide(tensor: Tensor) -> Tensor:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from eagerjit.calling.dispatch import Op
 from eagerjit.ops.linear import addmm
-from eagerjit.ops.pointwise import as_dtype
-from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
+from eagerjit.optim.arithmetic import Tensors, UpdateRule, as_dtype, counted, double, wide, write
 from eagerjit.optim.groups import Group, number, validated
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
@@ -50,7 +48,7 @@ def _muon(
     return ()
 
 
-_muon_op = Op("muon_step", _muon, None, ("lr", "weight_decay", "momentum"), differentiable=False)
+_muon_op = UpdateRule("muon_step", _muon, ("lr", "weight_decay", "momentum"))
 
 
 class Muon(Optimizer):
@@ -149,7 +147,7 @@ def _adafactor(
 
 
 _ADAFACTOR_NUMBERS = ("lr", "beta2_decay", "eps2", "d", "weight_decay")
-_adafactor_op = Op("adafactor_step", _adafactor, None, _ADAFACTOR_NUMBERS, differentiable=False)
+_adafactor_op = UpdateRule("adafactor_step", _adafactor, _ADAFACTOR_NUMBERS)
 
 
 class Adafactor(Optimizer):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling.dispatch import Op
-from eagerjit.ops.pointwise import as_dtype
-from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
+from eagerjit.optim.arithmetic import Tensors, UpdateRule, as_dtype, counted, double, wide, write
 from eagerjit.optim.groups import LATER, Group, number, pair, validated
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
@@ -35,7 +33,7 @@ def _rprop(
     return ()
 
 
-_rprop_op = Op("rprop_step", _rprop, None, ("shrink", "grow", "smallest", "largest"), differentiable=False)
+_rprop_op = UpdateRule("rprop_step", _rprop, ("shrink", "grow", "smallest", "largest"))
 
 
 class Rprop(Optimizer):
@@ -94,7 +92,7 @@ def _asgd(
 
 
 _ASGD_NUMBERS = ("lr", "lambd", "alpha", "t0", "weight_decay")
-_asgd_op = Op("asgd_step", _asgd, None, _ASGD_NUMBERS, differentiable=False)
+_asgd_op = UpdateRule("asgd_step", _asgd, _ASGD_NUMBERS)
 
 
 class ASGD(Optimizer):

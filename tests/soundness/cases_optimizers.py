@@ -251,3 +251,53 @@ def states_saved_before_a_step(jit):
 @case
 def a_length_of_states_read_by_a_hook_before_a_step(jit):
     yield from states_read_before_a_step(jit, READS_OF_STATES["its length"], True)
+
+
+def _steps_with_shared_memory(jit, make, share):
+    """Training steps before and after `share(states)` lets states lie in the same memory."""
+    model = network()
+    optimizer = make(model.parameters())
+
+    @jit
+    def step(x):
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for i in range(6):
+        if i == 3:
+            share([optimizer.state[p] for p in model.parameters()])
+        yield step(torch.ones(2, 3) * (i + 1))
+        yield [(p, p._version) for p in model.parameters()], optimizer.state_dict()
+
+
+@case(versions=4)
+def two_states_of_a_parameter_become_one_tensor(jit):
+    def share(states):
+        for kept in states:
+            kept["exp_avg_sq"] = kept["exp_avg"]
+
+    yield from _steps_with_shared_memory(jit, lambda p: optim.Adam(p, 0.1), share)
+    yield from _steps_with_shared_memory(jit, lambda p: optim.AdamW(p, 0.1, amsgrad=True), share)
+
+
+@case(versions=4)
+def states_of_two_parameters_become_one_tensor(jit):
+    def share(states):
+        states[2]["momentum_buffer"] = states[1]["momentum_buffer"].view(1, 4)
+
+    for make in (lambda p: optim.SGD(p, 0.1, momentum=0.9), lambda p: optim.RMSprop(p, 0.01, momentum=0.5)):
+        yield from _steps_with_shared_memory(jit, make, share)
+
+
+@case(versions=2)
+def states_become_overlapping_parts_of_one_tensor(jit):
+    def share(states):
+        size = states[0]["square_avg"].numel()
+        shared = torch.full((size + 2,), 0.25)
+        for name, start in (("square_avg", 0), ("acc_delta", 2)):
+            states[0][name] = shared[start : start + size].view(states[0][name].shape)
+
+    yield from _steps_with_shared_memory(jit, lambda p: optim.Adadelta(p, 0.5), share)
