@@ -27,9 +27,11 @@ from eagerjit.ops.taps import (
     weighted_window,
 )  # fmt: skip
 from eagerjit.ops.windows import window_sum
-from eagerjit.recording.numbers import SymbolicInt
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain, to_float
+from eagerjit.recording.rounding import rounded
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
+from eagerjit.state import state
 from eagerjit.tensors.creation import arange, ones
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.tensor import Tensor
@@ -67,15 +69,16 @@ resized_line = SpatialOp(
     "resized_line",
     _resized_line,
     (lambda g, out, input, d, wanted, *how: unresized_line.call(g, d, input.shape[d], *how), *(None,) * 5),
-    numbers=("wanted",),
+    numbers=("wanted", "scale"),
 )
 unresized_line = SpatialOp(
     "unresized_line",
     _unresized_line,
     (lambda g, out, output, d, size, *how: resized_line.call(g, d, output.shape[d], *how), *(None,) * 5),
-    numbers=("size",),
+    numbers=("size", "scale"),
 )
 resized_line.linear = unresized_line.linear = True
+resized_line.steady = unresized_line.steady = frozenset((3,))
 
 
 def _smooth_line(input: Tensor, d: int, wanted: Any, each: Any, most: tuple[int, int], by_cubic: bool) -> Tensor:
@@ -121,8 +124,11 @@ def _smooth(
     return x
 
 
-def _interpolated(input: Tensor, size: Any, scales: tuple[float | None, ...], mode: str, align: bool) -> Tensor:
-    """(batch, channels, ...) with its spatial dimensions in other sizes; see `interpolate`."""
+def _interpolated(
+    input: Tensor, size: Any, mode: str, align: bool, first: Any, second: Any = None, third: Any = None
+) -> Tensor:  # fmt: skip
+    """(batch, channels, ...) with its spatial dimensions in other sizes, by a scale each; see `interpolate`."""
+    scales = first, second, third
     if input.dtype is dtypes.uint8 and mode not in NEAREST:
         return _interpolated_bytes(input, size, scales, cubic if mode == "bicubic" else linear, align)
     x = input if mode in NEAREST else widened(input)[0]
@@ -132,8 +138,8 @@ def _interpolated(input: Tensor, size: Any, scales: tuple[float | None, ...], mo
 
 
 def _interpolated_gradient(
-    g: Tensor, out: Tensor, input: Tensor, size: Any, scales: tuple[float | None, ...], mode: str, align: bool
-) -> Tensor:
+    g: Tensor, out: Tensor, input: Tensor, size: Any, mode: str, align: bool, *scales: Any
+) -> Tensor:  # fmt: skip
     y = g.to(wide(g.dtype))
     for axis in reversed(_order(input.shape[2:], size)):
         y = unresized_line.call(y, axis + 2, input.shape[axis + 2], scales[axis], align, mode)
@@ -156,9 +162,10 @@ def _interpolated_bytes(input: Tensor, size: Any, scales: tuple[float | None, ..
 
 
 interpolate_op = SpatialOp(
-    "interpolate", _interpolated, (_interpolated_gradient, None, None, None, None), shapes=("size",)
+    "interpolate", _interpolated, (_interpolated_gradient, *(None,) * 6), ("first", "second", "third"), shapes=("size",)
 )
 interpolate_op.linear = True
+interpolate_op.steady = interpolate_op.numbers
 
 
 def _repeated(input: Tensor, factors: tuple[int, ...]) -> Tensor:
@@ -232,8 +239,19 @@ def _each(name: str, value: Any, input: Tensor) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _scaled(n: Any, factor: float) -> Any:
+def _factor(value: Any) -> Any:
+    """A scale as a float; where other calls have others, one of the trace."""
+    factor = to_float(value)
+    known = type(factor) is TracedFloat and factor.value is not None and not state.tracer.varies(factor)  # type: ignore[union-attr]
+    return plain(factor) if known else factor
+
+
+def _scaled(n: Any, factor: Any) -> Any:
     """The largest int in n * factor; without a look at n where that is exact."""
+    if type(factor) is TracedFloat:
+        return rounded(math.floor, to_float(n) * factor)
+    if factor.is_integer():
+        return n * int(factor)
     above, below = factor.as_integer_ratio()
     if type(n) is int or below > _EXACT or above > _EXACT or n > _LONGEST:
         return math.floor(float(n) * factor)
@@ -273,12 +291,9 @@ def interpolate(
             n if isinstance(n, (int, SymbolicInt)) else operator.index(n) for n in _each("output size", size, input)
         )
     else:
-        factors = tuple(map(float, _each("scale_factor", scale_factor, input)))
-        wanted = tuple(
-            n * int(f) if f.is_integer() else _scaled(n, f)
-            for n, f in zip(input.shape[2:], factors, strict=True)
-        )
-        if not recompute_scale_factor:
+        factors = tuple(map(_factor, _each("scale_factor", scale_factor, input)))
+        wanted = tuple(_scaled(n, f) for n, f in zip(input.shape[2:], factors, strict=True))
+        if not recompute_scale_factor and not align_corners:
             scales = factors
     _check(input, wanted, mode, align_corners, antialias)
     if mode == "area":
@@ -289,7 +304,7 @@ def interpolate(
         return repeated.call, (input, tuple(int(s) for s in scales if s is not None))
     if antialias:
         return _smooth, (input, wanted, scales, bool(align_corners), mode == "bicubic")
-    return interpolate_op.call, (input, wanted, scales, mode, bool(align_corners))
+    return interpolate_op.call, (input, wanted, mode, bool(align_corners), *scales)
 
 
 def upsample(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from eagerjit.ops.index import stack
@@ -96,13 +97,18 @@ def step_and_most(
     """For `smooth`: input places per output place, how many places an output takes from, and the reverse, at most."""
     inputs, outputs = _distances(n, wanted, scale, align)
     reach = 2 if by_cubic else 1
-    return inputs / outputs, (2 * _reached(reach, inputs, outputs) + 1, 2 * takers(n, wanted, scale, align, reach) + 1)
+    taken_from = _reached(reach, lambda most: reach * inputs <= most * outputs)
+    return inputs / outputs, (2 * taken_from + 1, 2 * takers(n, wanted, scale, align, reach) + 1)
 
 
 def takers(n: Any, wanted: Any, scale: float | None, align: bool, reach: int) -> int:
     """How many outputs see a place within so many input places to one side, at most."""
+    if scale is not None and not align:
+        return _reached(reach, lambda most: scale <= most / reach)
     inputs, outputs = _distances(n, wanted, scale, align)
-    return _reached(reach, outputs, inputs) if inputs > 0 else _reached(reach, wanted, 1)
+    if inputs <= 0:
+        inputs, outputs = 1, wanted
+    return _reached(reach, lambda most: reach * outputs <= most * inputs)
 
 
 def _distances(n: Any, wanted: Any, scale: float | None, align: bool) -> tuple[Any, Any]:
@@ -112,10 +118,10 @@ def _distances(n: Any, wanted: Any, scale: float | None, align: bool) -> tuple[A
     return (n, wanted) if scale is None else (1.0 / scale, 1)
 
 
-def _reached(reach: int, inputs: Any, outputs: Any) -> int:
-    """Inputs within so many outputs, or a few more: one of few numbers, so that few programs do for all."""
+def _reached(reach: int, suffices: Callable[[int], bool]) -> int:
+    """How many are within reach, or a few more: one of few numbers, so that few programs do for all."""
     most = reach
-    while reach * inputs > most * outputs:
+    while not suffices(most):
         most += most // 2 + 1
     return most
 
