@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.guards.comparing import has_state
 from eagerjit.guards.epochs import Table
-from eagerjit.guards.unread import is_in_library
+from eagerjit.guards.unread import is_in_library, is_layer
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.lookup import inherited
-from eagerjit.watching.observation import is_internal
 from eagerjit.watching.slots import ABSENT, LOOK, Slot
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def is_read_unseen(journal: Journal, holder: Any, key: Any, kind: str) -> bool:
     if isinstance(held, Tensor):
         found = id(held) in journal.tracer.leaf_of
     else:
-        found = held is not ABSENT and is_in_library(key, type(holder)) and _is_layer(holder)
+        found = held is not ABSENT and is_in_library(key, type(holder)) and is_layer(holder)
     if found:
         journal.unseen[id(holder), key] = slot
     return found
@@ -39,12 +38,6 @@ def _held(slot: Slot) -> Any:
     """What a slot holds, or has from its holder's class: without running code of the program's."""
     held = LOOK[slot.kind](slot.holder, slot.key)
     return inherited(slot.holder, slot.key) if held is ABSENT and slot.kind == "attribute" else held
-
-
-def _is_layer(module: Any) -> bool:
-    """Whether code of the library computes what a module does, or a part of it."""
-    forwards = [vars(kind)["forward"] for kind in type(module).__mro__ if "forward" in vars(kind)]
-    return any(is_internal(f.__code__) for f in forwards[:-1] if hasattr(f, "__code__"))
 
 
 def open_unseen(journal: Journal, varying: Varying) -> None:

@@ -14,6 +14,8 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.guards.comparing import has_state, is_plain
+from eagerjit.watching.observation import is_internal
+from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
     from eagerjit.effects.journal import Journal
@@ -32,16 +34,28 @@ _LOADING_TWO = frozenset(
 
 
 def unread(owners: Iterable[Any], journal: Journal, varying: Varying) -> set[tuple[int, str]]:
-    """(Module, name) of the attributes that earlier recordings have found otherwise, and that this one has not read."""
+    """(Module, name) of the attributes that earlier recordings have found otherwise, and that this one has not read.
+
+    Floats of layers, which the library may have read, are inputs of later recordings.
+    """
     modules = {id(m): m for o in owners if has_state(o) and hasattr(o, "modules") for m in o.modules()}
     whole = journal.whole | journal.tables.keys() | journal.handed_over.keys()
     found = list[tuple[int, str]]()
     for place, module in modules.items():
         varies = {(place, name) for name, value in vars(module).items() if _varies(varying, (place, name), value)}
         if place not in whole and (place, "__dict__") not in journal.objects_read:
-            unread = varies - journal.objects_read.keys()
-            found += [(place, name) for _, name in unread if not is_in_library(name, type(module))]
+            for _, name in varies - journal.objects_read.keys():
+                if not is_in_library(name, type(module)):
+                    found.append((place, name))
+                elif type(vars(module)[name]) is float and is_layer(module):
+                    journal.unseen[place, name] = Slot(module, name, "attribute")
     return set(found)
+
+
+def is_layer(module: Any) -> bool:
+    """Whether code of the library computes what a module does, or a part of it."""
+    forwards = [vars(kind)["forward"] for kind in type(module).__mro__ if "forward" in vars(kind)]
+    return any(is_internal(f.__code__) for f in forwards[:-1] if hasattr(f, "__code__"))
 
 
 def is_in_library(name: str, kind: type) -> bool:
@@ -65,7 +79,7 @@ def _varies(varying: Varying, slot: tuple[int, str], value: Any) -> bool:
 def _names_in_library(n_modules: int) -> dict[type | None, set[str]]:
     """The attributes and texts in the code about Modules that is loaded, when so many modules are.
 
-    By class those that its methods read of `self`, under None all others.
+    By class those that its methods read of `self` or that it lists, under None all others.
     """
     found: dict[type | None, set[str]] = {None: set()}
     for module, namespace in list(sys.modules.items()):
@@ -73,7 +87,9 @@ def _names_in_library(n_modules: int) -> dict[type | None, set[str]]:
             kind = value if isinstance(value, type) else None
             for function in (value,) if kind is None else vars(kind).values():
                 function = getattr(function, "__func__", getattr(function, "fget", function))
-                if isinstance(function, FunctionType) and function.__module__.startswith(_PACKAGE):
+                if isinstance(function, (dict, list, tuple)):  # of options that methods look up by name
+                    found.setdefault(kind, set()).update(name for name in function if isinstance(name, str))
+                elif isinstance(function, FunctionType) and function.__module__.startswith(_PACKAGE):
                     for name, of_self in _names_in(function.__code__):
                         found.setdefault(kind if of_self else None, set()).add(name)
     return found
