@@ -24,7 +24,7 @@ from eagerjit.effects.world_guards import beginning
 from eagerjit.guards.comparing import Unchanged
 from eagerjit.pytree import Again
 from eagerjit.recording.arrays import TracedNumber
-from eagerjit.recording.leaves import flatten_call, key_of, marks_of, plain_call, traced_call
+from eagerjit.recording.leaves import flatten_call, marks_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.traced_ranges import is_range
@@ -218,7 +218,7 @@ class World(Listener):
             raise TraceBreak("it gets an item that it has already", source)
         self._others |= held
         self._sources |= {*containers_of(value), *sources_of(inquiry.owner)}
-        inquiry.structure, inquiry.key = structure, key_of(leaves)
+        inquiry.structure, inquiry.key = structure, inquiry.known_by(leaves)
         inquiry.tell(leaves)
         holder = tracer.new_leaf()
         tracer.load(holder, Op.LOAD_OBJECT, tracer.object(inquiry.place))

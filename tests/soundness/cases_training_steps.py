@@ -402,6 +402,13 @@ def the_date(jit):
     yield f(torch.ones(2)), f(torch.ones(2))
 
 
+@case(versions=1)
+def the_day(jit):
+    f = jit(lambda x: (x + datetime.date.today().year // 1000, datetime.date.today()))
+    for _ in range(4):
+        yield f(torch.ones(2))
+
+
 @case(versions=2)
 def losses_kept_in_lists(jit):
     world, losses, tensors = World(), [], collections.deque(maxlen=3)
