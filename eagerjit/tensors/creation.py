@@ -230,11 +230,11 @@ def arange(
         whole, start, end, step = True, int(start), int(end), int(step)
         if step == 0:
             raise ValueError("step must be nonzero")
-    if not whole and not math.isfinite(float(end) - float(start)):
+    if not whole and (span := to_float(end) - to_float(start)) - span != 0.0:  # infinite, or no number
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    length = -((start - end) // step) if whole else math.ceil((float(end) - float(start)) / float(step))
+    length = -((start - end) // step) if whole else _ceiling(span / to_float(step))
     if not whole and not dtype.is_floating_point:
         start, step = int(start), int(step)  # PyTorch counts in steps of what they are as integers
     if state.tracer is not None:
@@ -246,6 +246,15 @@ def arange(
     else:
         array = start + np.arange(length, dtype=np.float64) * step
     return finish(new_tensor(array.astype(dtype.numpy, copy=False)), requires_grad)
+
+
+def _ceiling(number: Any) -> Any:
+    """The smallest int that is not less, of a number of a trace too."""
+    if state.tracer is None:
+        return math.ceil(number)
+    from eagerjit.recording.rounding import rounded
+
+    return rounded(math.ceil, number)
 
 
 def _linspace_body(start: Any, end: Any, steps: Any, dtype: DType) -> Tensor:

@@ -247,3 +247,22 @@ def test_steps_of_windows() -> None:
         found, expected = jitted(x, step), doubled(x, step)
         assert str(found) == str(expected) and found.stride() == expected.stride()
     assert jitted.cache_info().compiles <= 3 and not jitted.cache_info().eager_calls
+
+
+def test_ends_and_steps_of_ranges_of_floats() -> None:
+    """How many elements there are is a number of the call; times of solvers are such."""
+
+    def times(x: Any, end: float, step: float) -> Any:
+        down = ej.arange(end, step - 1.0, -step, dtype=ej.float64)
+        return (ej.arange(0.0, end, step) * x).sum(), down, ej.arange(end)
+
+    jitted, x = ej.jit(times), ej.tensor(2.0)
+    for i in range(12):
+        given = x, 1.0 + 0.3 * i, 0.1 + 0.01 * i
+        assert str([t.tolist() for t in jitted(*given)]) == str([t.tolist() for t in times(*given)])
+    assert jitted.cache_info().compiles <= 4 and not jitted.cache_info().eager_calls
+    for given in ((x, math.inf, 0.1), (x, math.nan, 0.1), (x, 2.0, 0.0), (x, -1.0, 0.5)):
+        with pytest.raises(RuntimeError) as expected:
+            times(*given)
+        with pytest.raises(RuntimeError, match=re.escape(str(expected.value))):
+            jitted(*given)
