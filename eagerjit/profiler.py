@@ -190,6 +190,9 @@ _ACCEPTED = frozenset(
 """Options of PyTorch's profilers that change nothing here."""
 
 
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
 class profile:
     """Records the operators and ranges that run in it: a context, advanced by `step()` where there is a schedule."""
 
@@ -215,7 +218,7 @@ class profile:
 
     def add(self, event: Event) -> None:
         """Keep an event, if this step is recorded."""
-        if self.action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
+        if self.action in _RECORDING:
             self.found.append(event)
 
     def start(self) -> None:
@@ -232,7 +235,7 @@ class profile:
             _running.remove(self)
             if not _running:
                 set_function_modes(tuple(m for m in state.function_modes if m is not _operators))
-            if self.on_trace_ready is not None and (self.schedule is None or self.found):
+            if self.action in _RECORDING and self.on_trace_ready is not None:
                 self.on_trace_ready(self)
 
     def __enter__(self) -> profile:
@@ -244,11 +247,12 @@ class profile:
 
     def step(self) -> None:
         """The next step begins."""
-        if self.action is ProfilerAction.RECORD_AND_SAVE and self.on_trace_ready is not None:
-            self.on_trace_ready(self)
-            self.found = []
         self.step_num += 1
-        self.action = self._action()
+        before, self.action = self.action, self._action()
+        if before is ProfilerAction.RECORD_AND_SAVE and self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+        if before is not ProfilerAction.RECORD and self.action in _RECORDING:
+            self.found = []  # until a cycle begins, what the last one recorded can be read
 
     def events(self) -> list[Event]:
         """What was recorded."""

@@ -473,3 +473,23 @@ def test_profiler_with_a_schedule(tmp_path: Path) -> None:
         pass
     (packed,) = (tmp_path / "packed").iterdir()
     assert b'"name": "x"' in gzip.decompress(packed.read_bytes())
+
+
+@pytest.mark.parametrize("plan", [(1, 1, 2, 1), (0, 1, 1, 2), (1, 0, 1, 0), (0, 0, 3, 0)])
+def test_when_a_profilers_cycles_end(plan: tuple[int, ...]) -> None:
+    """What the last cycle recorded can be read after it, and its end is told when the next step has begun."""
+    found = []
+    for t in (ej, torch):
+        ends: list[int] = []
+        given = dict(zip(("wait", "warmup", "active", "repeat"), plan, strict=True))
+        with t.profiler.profile(
+            activities=[t.profiler.ProfilerActivity.CPU],
+            schedule=t.profiler.schedule(**given),
+            on_trace_ready=lambda p, ends=ends: ends.append(p.step_num),
+        ) as profiler:
+            for _ in range(5):
+                with t.profiler.record_function("mine"):
+                    t.ones(3)
+                profiler.step()
+        found.append((ends, sum(a.count for a in profiler.key_averages() if a.key == "mine")))
+    assert found[0] == found[1]
