@@ -344,7 +344,7 @@ class Journal(Ages, Reads):
         self._ended = True
         self.beginning.forget(lambda holder: not self.is_outside(holder))
         for module, before, source in self.switched.values():
-            if module.training is not before:
+            if module.training is not before or (id(module), "training") in self.written:
                 self.operations.append(Operation(STORE["attribute"], module, ("training", module.training), source))
         if self.operations:
             kept, fresh = [], set()

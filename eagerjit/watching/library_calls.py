@@ -70,6 +70,9 @@ _PURE = frozenset(
 def module_of(function: Any) -> str:
     """The name of the module that a callable comes from."""
     found = getattr(function, "__module__", None)
+    own = getattr(function, "__globals__", {}).get("__name__", "")
+    if own.startswith("eagerjit"):
+        return str(own)  # `wraps` gives a function of the library the module of what it wraps
     if not isinstance(found, str):
         owner = getattr(function, "__self__", None)
         owner = getattr(function, "__objclass__", None) or (owner if isinstance(owner, type) else type(owner))

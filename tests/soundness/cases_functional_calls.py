@@ -131,3 +131,20 @@ def a_view_leaves_a_transform(jit):
     f = jit(torch.func.vmap(one))
     for n in (2, 3):
         yield f(torch.ones(n, 3))
+
+
+@case
+def parameters_renewed_after_a_transform(jit):
+    """The transform is given the dictionary, whose items the function then replaces."""
+    module, x = nn.Linear(2, 1), torch.arange(6.0).reshape(3, 2)
+    parameters = {name: p.detach().clone() for name, p in module.named_parameters()}
+    gradients = torch.vmap(torch.func.grad(lambda p, x: functional_call(module, p, (x,)).sum()), in_dims=(None, 0))
+
+    @jit
+    def step(x):
+        for name, gradient in gradients(parameters, x).items():
+            parameters[name] = parameters[name] - 0.1 * gradient.mean(0)
+
+    for n in (3, 2, 3):
+        step(x[:n])
+        yield dict(parameters)

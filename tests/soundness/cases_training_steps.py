@@ -172,7 +172,7 @@ def a_part_switched_to_evaluation(jit):
         yield [m.training for m in world.model.modules()]
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_module_with_its_own_train(jit):
     class Frozen(nn.BatchNorm1d):
         def train(self, mode=True):
