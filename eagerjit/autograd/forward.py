@@ -19,6 +19,7 @@ from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_versions
 from eagerjit.calling.dispatch import Op
 from eagerjit.runtime import mode
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -49,13 +50,21 @@ class TangentOp(Op):
         outputs, arguments = rest[: self.n_outputs], rest[self.n_outputs :]
         before = mode.set_grad_mode(True)
         try:
-            probes = [o.detach().requires_grad_() if o.dtype.is_differentiable else o for o in outputs]
+            probes = [*map(_probe, outputs)]
             found = gradient(*probes, *outputs, *arguments)
             grads = [g for g, needed in zip(found, self.needs, strict=True) if needed]
             results = transpose(grads, tangents, probes, recording)
         finally:
             mode.set_grad_mode(before)
         return results[0] if len(results) == 1 else tuple(results)
+
+
+def _probe(output: Tensor) -> Tensor:
+    """A stand-in for a result, that gradients of gradients go to: in a recording one that is seen to be made in it."""
+    if not output.dtype.is_differentiable:
+        return output
+    probe = output.detach().requires_grad_()
+    return probe if state.tracer is None else probe.view_as(probe)
 
 
 def transpose(grads: Sequence[Any], tangents: Sequence[Any], probes: Sequence[Any], create_graph: bool) -> list[Tensor]:
@@ -156,7 +165,7 @@ def _foreign(node: GradNode, needs: tuple[bool, ...], given: tuple[Any, ...], cr
     """Tangents of what no trace can hold: a compiled call, a custom function, an operation of NumPy's."""
     before = mode.set_grad_mode(True)
     try:
-        probes = [o.detach().requires_grad_() if o.dtype.is_differentiable else o for o in node.outputs()]
+        probes = [*map(_probe, node.outputs())]
         found = node.op.backward(node, tuple(probes), needs, True)
         grads = [g for g, needed in zip(found, needs, strict=True) if needed]
         if isinstance(node.op, FunctionOp) and any(isinstance(g, Tensor) and not g._requires_grad for g in grads):

@@ -93,7 +93,7 @@ def collect(
         if node in found:
             continue
         if node.sequence < first:
-            _outside(node, wanted)
+            _outside(node, wanted, first)
             continue
         ordered = ordered and not stack
         if getattr(node.op, "partial", False):
@@ -123,11 +123,22 @@ def collect(
     return found, stale, several
 
 
-def _outside(node: GradNode, wanted: set[Key] | None) -> None:
-    """Refuse a recorded walk into the history of a call's arguments: the next call's will be another one."""
+def _outside(node: GradNode, wanted: set[Key] | None, first: float) -> None:
+    """Refuse a recorded walk into the history of a call's arguments: the next call's will be another one.
+
+    What was done before the call does not lead to tensors that are made in it: where only those are wanted, it is left.
+    """
     outputs = [node] if type(node.output) is not tuple else [(node, i) for i in range(node.n_outputs)]
-    if wanted is None or not any(key in wanted for key in outputs):
-        raise TraceBreak("a gradient flows to operations done before the call", user_line())
+    if wanted is not None and (any(key in wanted for key in outputs) or all(_made(key) >= first for key in wanted)):
+        return
+    raise TraceBreak("a gradient flows to operations done before the call", user_line())
+
+
+def _made(key: Key) -> float:
+    """When what a key stands for was made; -1 for a leaf."""
+    if isinstance(key, int):
+        return -1
+    return (key[0] if isinstance(key, tuple) else key).sequence
 
 
 def key_of(tensor: Tensor) -> Key:

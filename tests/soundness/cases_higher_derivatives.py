@@ -429,3 +429,52 @@ def the_gradient_of_the_gradient_of_attention_in_half_precision(jit):
         grads = torch.autograd.grad(f(q, k, v).square().sum(), (q, k, v), create_graph=True)
         again = torch.autograd.grad(sum(g.square().sum() for g in grads), (q, k, v))
         yield [g.flatten() for g in (*grads, *again)]
+
+
+@case
+def a_jacobian_at_what_has_a_history(jit):
+    """Gradients go through it to what the argument was computed of."""
+    w = torch.tensor([0.5, -1.0], requires_grad=True)
+
+    def g(x):
+        return torch.stack([x[0] * x[1], x[1].sin() + w[0]])
+
+    @jit
+    def f(x, y):
+        second = torch.func.hessian(lambda x: (g(x) * y).sum())(x)
+        return torch.func.jacrev(g)(x) @ x, second, torch.func.jacfwd(g)(x), torch.func.jvp(g, (x,), (y,))
+
+    for factor in (1.0, 2.0, 3.0):
+        results = f(w * factor, torch.ones(2))
+        yield results
+        yield torch.autograd.grad(results[0].sum() + results[1].square().sum(), w)
+
+
+@case
+def a_gradient_to_what_is_made_of_a_history(jit):
+    """What was done before the call leads to nothing that the gradient is asked for."""
+    w = torch.tensor([0.5, -1.0], requires_grad=True)
+
+    @jit
+    def f(x, factor):
+        y = x * factor
+        z = y.sin() * x
+        (first,) = torch.autograd.grad(z.sum(), y, create_graph=True)
+        return first, torch.autograd.grad(first.sum(), y, retain_graph=True)
+
+    for factor in (1.0, 2.0, 3.0):
+        first, second = f(w * factor, torch.tensor(factor))
+        yield first, second, torch.autograd.grad(first.square().sum(), w)
+
+
+@case(outcome=FELL_BACK)
+def a_gradient_to_what_a_history_may_lead_to(jit):
+    w = torch.tensor([0.5, -1.0], requires_grad=True)
+
+    @jit
+    def f(x, leaf):
+        y = x * 2
+        return torch.autograd.grad(y.sin().sum(), (y, leaf))
+
+    for _ in range(3):
+        yield f(w * 3, w)
