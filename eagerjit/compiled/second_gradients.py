@@ -137,12 +137,13 @@ class _Recorded:
             tensor._requires_grad = flag
         self.mark = mode.next_sequence()
         starts = dict(zip(twice.started, self.given[len(chosen) :], strict=True))
+        # A gradient that is derived adds up in an order that depends on what it is asked for.
+        wanted = [key for key in twice.wanted if key in self.leaves]
         found = engine.run(
-            chosen, self.given[: len(chosen)], list(self.leaves.values()), True, True, None, 0,
-            [starts.get(key) for key in self.leaves],
+            chosen, self.given[: len(chosen)], [self.leaves[key] for key in wanted], True, True, None, 0,
+            [starts.get(key) for key in wanted],
         )  # fmt: skip
-        gradients = dict(zip(self.leaves, found, strict=True))
-        self.gradients = {key: g for key in twice.wanted if (g := gradients.get(key)) is not None}
+        self.gradients = {key: g for key, g in zip(wanted, found, strict=True) if g is not None}
         self.outputs = {key: g for key, g in self.gradients.items() if g._requires_grad}
 
     def runs_code(self, tracer: Tracer) -> bool:

@@ -201,7 +201,7 @@ class CallOp(Compiled):
             op = GradientOp(self, twice, keeps)
             op.connect(node, [*assumed, *begun.values()], found)
             again = functools.partial(_results_again, self.differentiable, self.arguments)
-            gradients = functools.partial(_gradients_again, node, self, present, assumed, begun, twice.outputs)
+            gradients = functools.partial(_gradients_again, node, self, twice, assumed, begun)
             op.apart = again, gradients
             GRADIENTS.add(found[twice.outputs[0]]._node)  # type: ignore[arg-type]  # just connected
         for key, start in starts.items():
@@ -275,16 +275,12 @@ def _put_back(tensors: Sequence[Tensor]) -> Iterator[None]:
 
 
 def _gradients_again(
-    node: GradNode,
-    call: CallOp,
-    present: tuple[int, ...],
-    grads: list[Tensor],
-    starts: dict[Hashable, Tensor],
-    outputs: list[Hashable],
+    node: GradNode, call: CallOp, twice: Twice, grads: list[Tensor], starts: dict[Hashable, Tensor]
 ) -> list[Tensor]:
     """Its gradients, from the results that the plain call made."""
-    wanted = {key: t for key, t in zip(call.keys, node.inputs or (), strict=True) if t._requires_grad}
-    known = [starts.get(key) for key in wanted]
-    roots = [EXPANDED[node][i] for i in present]
-    found: list[Any] = engine.run(roots, grads, list(wanted.values()), True, True, None, 0, known)
-    return [found[list(wanted).index(key)] for key in outputs]
+    inputs = dict(zip(call.keys, node.inputs or (), strict=True))
+    known = [starts.get(key) for key in twice.wanted]
+    roots = [EXPANDED[node][i] for i in twice.present]
+    found = engine.run(roots, grads, [inputs[key] for key in twice.wanted], True, True, None, 0, known)
+    gradients: dict[Hashable, Any] = dict(zip(twice.wanted, found, strict=True))
+    return [gradients[key] for key in twice.outputs]

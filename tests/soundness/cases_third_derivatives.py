@@ -96,3 +96,17 @@ def gradients_left_whose_history_was_used_up(jit):
         step(x, w, retain)
         yield x.grad.requires_grad
         yield attempt(lambda x=x, w=w: [g.tolist() for g in torch.autograd.grad(x.grad.sum(), [x, w])])
+
+
+@case
+def gradients_of_gradients_for_less_than_a_recurrent_call_depends_on(jit):
+    """What the first walk does not ask for is no argument of the gradient that it records: it is added up elsewhere."""
+    torch.manual_seed(7)
+    cell, layer, x = torch.nn.GRUCell(3, 3), torch.nn.GRU(3, 3), torch.randn(5, 3)
+    calls = (cell, jit(lambda a: cell(a, cell(a)))), (layer, jit(lambda a: layer(layer(a[None])[0])[0]))
+    for module, call in calls:
+        values, a = list(module.parameters()), x.clone().requires_grad_()
+        (y,) = torch.autograd.grad(call(a), a, torch.ones_like(call(a)), create_graph=True)
+        yield [g.tolist() for g in torch.autograd.grad(y.square().mean(), values, retain_graph=True)]
+        first = torch.autograd.grad(y.square().mean(), values, create_graph=True)[0]
+        yield [g.tolist() for g in torch.autograd.grad(first, values, first.detach())]
