@@ -219,7 +219,7 @@ def _is_bound_to(variant: Variant, others: dict[int, Any], objects: list[Any], c
         [target for _, target in variant.commit if isinstance(target, (Path, MethodType, functools.partial))],
         *(variant.before, variant.after, variant.notes, variant.clocks),
         *(variant.calls, variant.inquiries, variant.attributes, variant.host, variant.asked, variant.rebuild),
-        *(variant.result, variant.structure, variant.freed, variant.apart),
+        *(variant.result, variant.structure, variant.freed, variant.apart, variant.gradients),
     ]
     constants = [value for i, value in enumerate(variant.report.objects) if i not in copies and id(value) not in others]
     kept += [value for value in constants if not isinstance(value, _LOOKED_INTO)]

@@ -33,7 +33,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.runtime.queued import Queued, queued_before
 from eagerjit.tensors.placement import host_array, store
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.slots import STORE, Arguments, Path, Slot, read_all
+from eagerjit.watching.slots import STORE, Arguments, GradientOf, Path, Slot, read_all
 
 FAILED = object()
 
@@ -43,11 +43,13 @@ class Call(tuple[Any, ...]):
 
     found   what the slots that are inputs held when it began
     kept    the arguments of functions that keep their results, as far as these depend on sizes
+    gradients   what tensors had for gradients when it began
     """
 
     readings: list[Any]
     found: dict[Slot, Any]
     kept: dict[KeptCall, Any]
+    gradients: dict[GradientOf, Any]
     leaves: Sequence[Any]
 
     @property
@@ -63,6 +65,7 @@ class Variant:
     before, after   what is done to the results before and after the call is put on the tape
     commit          (action, target) of every change of Python objects; their arguments are part of what is rebuilt
     slots           where the call finds tensors and numbers that it changes
+    gradients       those that it finds in tensors, where its results or their gradients depend on which these are
     clocks          what it asks of clocks
     inquiries       what it asks the world
     attributes      (argument, what has to hold of its own attributes)
@@ -103,6 +106,7 @@ class Variant:
     asked: AskedClasses = field(default_factory=lambda: AskedClasses({}))
     entered: bool = False
     has_trusted: bool = False
+    gradients: list[GradientOf] = field(default_factory=list)
     likeness: tuple[list[Any], Likeness] | None = None
 
     def __post_init__(self) -> None:
@@ -156,7 +160,7 @@ class Variant:
     def native(self) -> bool:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
         python = self.guards or self._sized or self.attributes or self.asked.met
-        around: Any = self.notes or self.clocks.clocks or self.inquiries or self.host
+        around: Any = self.notes or self.clocks.clocks or self.inquiries or self.host or self.gradients
         told_apart = self.apart is not None
         return not (python or around or told_apart or self._finds_containers)
 
@@ -200,6 +204,7 @@ class Variant:
         if self.clocks.clocks:
             call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
         call.kept = {kept: kept.arguments(leaves) for kept in self._sized}
+        call.gradients = {place: place.read(leaves) for place in self.gradients}
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         began = Queued()
         plain = mode.set_plain(self.asked.met or mode.plain())
@@ -254,12 +259,15 @@ class Variant:
             originals.readings += [clock() for clock in self.clocks.clocks[self.clocks.n_before :]]
         if self.calls:
             call_kept(self.calls, *(({}, {}) if originals is None else (originals.kept, originals.heard.kept)))
-        if self.slots and (self.backward is not None or self.before or self.after or self._finds_containers):
-            found = read_all(self.slots)
+        read = self.backward is not None or self.before or self.after or self._finds_containers
+        if self.gradients or (self.slots and read):
+            found: dict[Any, Any] = read_all(self.slots)
             arguments = Arguments(arguments)
             arguments.slots = found if self.backward is None else {s: copied(value) for s, value in found.items()}
             if originals is not None:
                 originals.found = found
+            if self.gradients:
+                arguments.slots = {**arguments.slots, **originals.gradients}
         for inquiry in self.inquiries:
             inquiry.forget()
         for action, indices in self.notes:

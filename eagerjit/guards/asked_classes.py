@@ -34,7 +34,7 @@ def asked_classes(tracer: Any) -> AskedClasses:
     """Those that a recording met. Native code takes no others, unless it is told to for a version that met some."""
     count, found = len(tracer.arguments or ()), tracer.kinds_asked
     kinds = {leaf: kind for leaf, kind in found.items() if leaf < count}
-    return AskedClasses(kinds, bool(found), tuple(tracer.slots.values()) if found else ())
+    return AskedClasses(kinds, bool(found), tuple(s for s in tracer.slots.values() if type(s) is Slot) if found else ())
 
 
 def _is_met(kind: type) -> bool:

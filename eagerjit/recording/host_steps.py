@@ -16,7 +16,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.slots import Item, Slot
+from eagerjit.watching.slots import GradientOf, Item, Slot
 
 REFUSED = object()
 """What a call gives whose computations NumPy refuses: the plain call raises, or warns."""
@@ -54,6 +54,8 @@ class Call:
             return self.leaves[place]
         if type(place) is Item:
             return self.results[place.index]
+        if type(place) is GradientOf:
+            return place.read(self.leaves)
         return place.read() if type(place) is Slot else place
 
 

@@ -11,7 +11,7 @@ from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.state import modes
 from eagerjit.watching.containers import CONTAINERS, copy_of, restore_contents, same_contents
 from eagerjit.watching.observation import NotYet
-from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE
+from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, GradientOf, Slot
 
 
 @dataclass
@@ -21,12 +21,14 @@ class Beginning:
     slots       (holder, key, kind, value): what was read of them is guarded, so every call of the version finds it
     containers  (container, copy of what it held)
     modes       what operations depended on
+    gradients   those that the call reads or changes; it has found none where its arguments do not have them
     filled      (dictionary, items, line): what it held where calls find more, which the plain call makes at that line
     """
 
     slots: list[tuple[Any, Any, str, Any]] = field(default_factory=list)
     containers: list[tuple[Any, Any]] = field(default_factory=list)
     modes: tuple[Any, ...] = field(default_factory=modes)
+    gradients: list[GradientOf] = field(default_factory=list)
     filled: list[tuple[dict[Any, Any], dict[Any, Any], str]] = field(default_factory=list)
 
     def note(self, holder: Any, key: Any, kind: str, value: Any) -> None:
@@ -75,7 +77,8 @@ class Beginning:
     @contextmanager
     def again(self, arguments: Sequence[Any]) -> Iterator[None]:
         """Everything as it was when a call with these arguments began; then as it is now."""
-        inputs = slot_values(arguments)
+        inputs, found = slot_values(arguments), getattr(arguments, "slots", {})
+        gradients = [(tensor := place.owner(arguments), tensor._grad) for place in self.gradients]
         now = [(holder, key, kind, LOOK[kind](holder, key)) for holder, key, kind, _ in self.slots]
         both = zip(self.slots, now, strict=True)
         made = [holder for (holder, *_, value), (*_, held) in both if value is ABSENT and held is not ABSENT]
@@ -86,8 +89,12 @@ class Beginning:
                 restore(container, before)
             for holder, key, kind, value in self.slots:
                 put(holder, key, kind, inputs.get((id(holder), key), value))
+            for (tensor, _), place in zip(gradients, self.gradients, strict=True):
+                tensor._grad = found.get(place)
             yield
         finally:
+            for tensor, gradient in gradients:
+                tensor._grad = gradient
             for holder, key, kind, value in now:
                 put(holder, key, kind, value)
             for container, before in held:
@@ -118,4 +125,4 @@ def put(holder: Any, key: Any, kind: str, value: Any) -> None:
 def slot_values(arguments: Sequence[Any]) -> dict[Any, Any]:
     """What a call found in the slots that are inputs of it."""
     found = getattr(arguments, "slots", {})
-    return {(id(slot.holder), slot.key): value for slot, value in found.items() if not slot.path}
+    return {(id(s.holder), s.key): value for s, value in found.items() if type(s) is Slot and not s.path}

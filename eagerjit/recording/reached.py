@@ -17,7 +17,7 @@ from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor, storage_of
 from eagerjit.watching.containers import items_but
 from eagerjit.watching.observation import TraceBreak
-from eagerjit.watching.slots import Slot
+from eagerjit.watching.slots import GradientOf, Slot
 
 if TYPE_CHECKING:
     from eagerjit.guards.structures import Structure
@@ -101,9 +101,9 @@ def tie_found(tracer: Tracer, values: list[Any], structure: Structure) -> None:
             tracer.guard_object(leaf, Op.IS, tensor)
 
 
-def _is_default(slot: Slot) -> bool:
+def _is_default(slot: Slot | GradientOf) -> bool:
     """Whether an object has from its class what a slot holds, which is guarded there."""
-    if slot.kind != "attribute" or slot.key in own_attributes(slot.holder):
+    if type(slot) is not Slot or slot.kind != "attribute" or slot.key in own_attributes(slot.holder):
         return False
     return any(slot.key in vars(kind) for kind in type(slot.holder).__mro__)
 

@@ -30,6 +30,7 @@ from eagerjit.guards.unread import unread
 from eagerjit.recording import given_memory, gradients_of_results, related
 from eagerjit.recording import results as call_results
 from eagerjit.recording.arguments import arguments_of
+from eagerjit.recording.further_results import finders
 from eagerjit.recording.host_steps import HostSteps
 from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.initial_state import Beginning
@@ -62,7 +63,7 @@ from eagerjit.state import in_modes
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import Renewed, TraceBreak, is_internal
 from eagerjit.watching.observer import Observer
-from eagerjit.watching.slots import Slot
+from eagerjit.watching.slots import GradientOf, Slot
 
 _MOST_UNSTABLE = 8
 _MOST_ARRAYS = 8
@@ -279,12 +280,17 @@ class Recording:
         kept, forward = gradients_of_results.retained(results), len(tracer.nodes)
         related, flags = call_results.relations(tracer, results), gradients_of_results.changed_flags(tracer)
 
-        def rerun(arguments: Sequence[Any]) -> list[Any]:
+        further = finders(tracer, results, len(unique))
+        call.beginning.gradients = list(tracer.gradients_found.values())
+
+        def rerun(arguments: Sequence[Any]) -> dict[int, Any]:
             call_args, call_kwargs = plain_call(structure, arguments)
             heard = answers_of(inquiries, arguments, {})
             with in_modes(beginning.modes), beginning.again(arguments):
                 result = told_again(self.function, call_args, call_kwargs, heard)
-            return list({id(x): x for x in leaves_along(given, result)}.values())
+                outputs = dict(enumerate({id(x): x for x in leaves_along(given, result)}.values()))
+                outputs.update({i: find(outputs, arguments) for i, find in further.items()})
+            return outputs
 
         conditions = {
             "grad_mode": grad_mode,
@@ -300,6 +306,7 @@ class Recording:
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape, whole = call.shape if commit else call.shape[2][0], bool(commit) or not call.plain
         slots, host = [s for s in tracer.slots.values() if type(s) is Slot], tracer.host.work()
+        gradients = [s for s in tracer.slots.values() if type(s) is GradientOf]
         guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
         kept_calls, asked = tracer.journal.memoized.calls, asked_classes(tracer)
         before: list[Any] = [*([gradients_of_results.RequireGradients(flags)] if flags else []), *related]
@@ -311,12 +318,13 @@ class Recording:
             executable, report, backward = compile()
             extra = n_results > n_user or backward is not None
             rebuild = rebuilt(shape, order) if whole else rebuilder(shape, order, extra)
+            read = gradients if backward is not None or before or after else []
             if backward is not None and commit:
                 backward.changes = "Python objects"
             return Variant(
                 executable, structure, shape, n_user, report, guards, structure_now, backward, freed, before, after,
                 rebuild, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls, inquiries=inquiries,
-                attributes=tracer.attributes, catches=catches, host=host, apart=apart, asked=asked,
+                attributes=tracer.attributes, catches=catches, host=host, apart=apart, asked=asked, gradients=read,
                 has_trusted=tracer.has_trusted, likeness=alike,
             )  # fmt: skip
 

@@ -16,7 +16,7 @@ from eagerjit.runtime.own_attributes import own_attributes
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
-from eagerjit.watching.slots import Slot
+from eagerjit.watching.slots import GradientOf, Slot
 
 if TYPE_CHECKING:
     from eagerjit.effects.journal import Journal
@@ -94,6 +94,8 @@ def _require(journal: Journal, tensor: Any, holds: Callable[[Any], bool], name: 
         tracer.attributes.append((leaf, holds))
     elif slot is None:
         journal.checks.append(lambda: holds(vars(tensor)))
+    elif type(slot) is GradientOf and isinstance(slot.place, Tensor):
+        journal.checks.append(lambda: (found := slot.read(())) is not None and holds(vars(found)))
     elif type(slot) is Slot and type(slot.holder) is not threading.local:
         journal.checks.append(lambda: holds(own_attributes(slot.read())))
     else:

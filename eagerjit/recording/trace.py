@@ -28,6 +28,7 @@ from eagerjit.runtime.source import here
 from eagerjit.state import set_tracer, state
 from eagerjit.tensors.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
 from eagerjit.watching.observation import TraceBreak, refuse_evaluated, user_line
+from eagerjit.watching.slots import GradientOf
 
 MOST_OPERATIONS = 100_000
 """Operations of one call: a loop with as many rounds is faster where what it repeats is compiled."""
@@ -48,6 +49,7 @@ class Tracer(Inputs, Examples):
         self.draws: Any = 1  # examples that draw random numbers of their own where the code draws once
         self.source: str | None = None
         self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
+        self.gradients_found: dict[int, GradientOf] = {}
         self.assigned: set[int] = set()  # tensors whose gradients the function sets, whichever there are
         self.written: dict[int, Tensor] = {}
         self.owners: list[Any] = []
@@ -346,7 +348,7 @@ class Tracer(Inputs, Examples):
         if before is None:
             self.guard_object(leaf, Op.IS, None)
         else:
-            self.tensor_leaf(before, leaf, symbolic=False)
+            self.gradient_leaf(tensor, before, leaf)
         self.gradients[id(tensor)] = (tensor, before)
         return before
 
@@ -364,6 +366,7 @@ class Tracer(Inputs, Examples):
             tensor._grad = grad
             return
         self.value(tensor)
+        self.gradient_of(tensor)
         self.gradients[id(tensor)] = (tensor, grad)
         self.assigned.add(id(tensor))
 

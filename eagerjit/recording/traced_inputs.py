@@ -12,7 +12,16 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import contiguous_strides, strides_of_permuted
-from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf, WriteGuard
+from eagerjit.compiler.signature import (
+    Binding,
+    FloatLeaf,
+    IntLeaf,
+    Load,
+    ObjectGuard,
+    SameGuard,
+    TensorLeaf,
+    WriteGuard,
+)
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_numbers import Numbers
@@ -21,6 +30,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor, is_asked
 from eagerjit.watching.observation import TraceBreak, refuse_evaluated, refuse_subclass, user_line
+from eagerjit.watching.slots import GradientOf
 
 
 class Inputs(Places, Numbers):
@@ -35,6 +45,7 @@ class Inputs(Places, Numbers):
     outlives_call = True
     """Whether what is recorded serves other calls, which find other tensors outside."""
 
+    gradients_found: dict[int, GradientOf]
     needs_grad = False
     """Whether calls depend on which tensors require gradients."""
 
@@ -89,6 +100,25 @@ class Inputs(Places, Numbers):
     def is_found(self, leaf: int) -> bool:
         """Whether each call may find another object there: an argument, or what lies in a slot."""
         return leaf < len(self.arguments or ()) or leaf in self.slots
+
+    def found_at(self, tensor: Tensor) -> Any:
+        """Where each call finds a tensor from outside; see `value_at`."""
+        leaf = self.leaf_of[id(tensor)]
+        return leaf if leaf < len(self.arguments or ()) else self.slots.get(leaf, tensor)
+
+    def gradient_of(self, tensor: Tensor) -> GradientOf:
+        """Where each call finds the gradient of a tensor from outside when it begins."""
+        return self.gradients_found.setdefault(id(tensor), GradientOf(self.found_at(tensor)))
+
+    def gradient_leaf(self, tensor: Tensor, gradient: Tensor, leaf: int) -> None:
+        """Make the gradient of a tensor from outside an input."""
+        self.slots[leaf], self.begun[leaf] = self.gradient_of(tensor), gradient
+        if (known := self.leaf_of.get(id(gradient))) is not None:
+            self.bindings.append(SameGuard(leaf, known, True))
+            return
+        self.tensor_leaf(gradient, leaf, symbolic=False)
+        if self.journal is not None:
+            self.journal.found.append((leaf, gradient))
 
     def shares(self, tensor: Tensor) -> bool:
         """Whether a tensor from outside may lie in memory of an argument."""

@@ -195,19 +195,39 @@ class Item:
     index: int
 
 
-class Arguments(tuple[Any, ...]):
-    """The arguments of a call that changes Python objects, with what it found in those that it changes."""
+class GradientOf:
+    """Where a call finds the gradient that a tensor has when it begins: with the tensor at a place."""
 
-    slots: dict[Slot, Any]
+    def __init__(self, place: Any):
+        self.place = place
+
+    def owner(self, arguments: Sequence[Any]) -> Any:
+        """The tensor of a call with these arguments."""
+        known = type(self.place) is not Slot or isinstance(arguments, Arguments)
+        return value_at(self.place, arguments) if known else self.place.read()
+
+    def read(self, arguments: Sequence[Any]) -> Any:
+        """The gradient that the tensor has now."""
+        return self.owner(arguments)._grad
+
+
+class Arguments(tuple[Any, ...]):
+    """The arguments of a call with what it found in objects that it changes, and the gradients that it found."""
+
+    slots: dict[Slot | GradientOf, Any]
 
 
 def value_at(place: Any, arguments: Sequence[Any]) -> Any:
-    """A tensor or number of a call: an argument by position, a result of NumPy's, what lay in a slot, or itself."""
+    """A tensor or number of a call: an argument by position, a result of NumPy's, what lay in a slot or was a gradient,
+    or itself."""
     if type(place) is int:
         return arguments[place]
     if type(place) is Item:
         return arguments[place.leaf][place.index]
-    return arguments.slots[place] if type(place) is Slot else place  # type: ignore[attr-defined]
+    return arguments.slots[place] if type(place) in (Slot, GradientOf) else place  # type: ignore[attr-defined]
+
+
+_MOVING = (int, Item, Slot, GradientOf)
 
 
 class Places:
@@ -217,7 +237,7 @@ class Places:
 
     def __init__(self, places: Iterable[Any] = ()):
         self._fixed = list(places)
-        self._moving = [(i, place) for i, place in enumerate(self._fixed) if type(place) in (int, Item, Slot)]
+        self._moving = [(i, place) for i, place in enumerate(self._fixed) if type(place) in _MOVING]
 
     def plain(self) -> list[Any] | None:
         """The places, if each is an argument of the call or something that every call has."""
