@@ -56,7 +56,7 @@ class Observer(Implicit, Imports):
         self.stored, self.varying, self.journal = stored, varying, Journal(tracer)
         self.calls, self.journal.world = Calls(self.journal), World(tracer, self.journal)
         self.journal.begin(varying)
-        self.methods, self._formatting, self._importing, self.waiting = {}, set(), False, Waiting()
+        self.methods, self._formatting, self._importing, self.waiting, self._offset = {}, set(), False, Waiting(), -1
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
@@ -89,7 +89,7 @@ class Observer(Implicit, Imports):
         self._note_cells(frame)
         self._note_method(frame)
         frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
-        frame.f_trace_opcodes = True
+        frame.f_trace_opcodes, self._offset = True, -1
         self._note(frame, event, argument)
         return self._event
 
@@ -105,7 +105,7 @@ class Observer(Implicit, Imports):
             if frame in self._formatting:
                 self._after_formatting(frame)
             self.journal.step += 1
-            handler = handlers(frame.f_code).get(frame.f_lasti)
+            self._offset, handler = frame.f_lasti, handlers(frame.f_code).get(frame.f_lasti)
             if handler is not None:
                 self._look_at(frame, *handler)
             return self._event
@@ -133,7 +133,7 @@ class Observer(Implicit, Imports):
         self._onlooker.tell(frame, event, argument)
         if event == "return":  # a frame that is kept keeps generators, which would be closed after the recording
             self._changing.pop(frame, None)
-            self.waiting.left(frame, argument)
+            self.waiting.left(frame, self._offset)
         names = self._names[frame.f_code]
         for name, value in frames.variables(frame) if names else ():
             if name in names and not is_plain(value) and not isinstance(value, (type, FunctionType, *_STAND_INS)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 from types import FrameType, GeneratorType
-from typing import Any
 
 from eagerjit.watching.bytecode import yields_with_care
 from eagerjit.watching.observation import TraceBreak, source
@@ -16,27 +15,26 @@ class Waiting:
 
     def __init__(self) -> None:
         self._places: dict[FrameType, str] = {}
-        self._ended: set[FrameType] = set()
 
-    def left(self, frame: FrameType, value: Any) -> None:
-        """A function has returned, or a generator has given a value; None too where an error has left it."""
-        if frame.f_lasti not in yields_with_care(frame.f_code):
+    def left(self, frame: FrameType, offset: int) -> None:
+        """A function has returned, a generator has given a value, or an error has left one, at the instruction that ran.
+
+        CPython takes errors that `finally` lets pass back to where they came from: there a frame seems to wait.
+        """
+        if offset in yields_with_care(frame.f_code):
+            self._places[frame] = source(frame)
+        else:
             self._places.pop(frame, None)
-            return
-        self._places[frame] = source(frame)
-        (self._ended.add if value is None else self._ended.discard)(frame)
 
     def keep(self) -> None:
         """Let those that still wait live for ever: closed later, they would do once more what the plain call's do."""
         if not self._places:
             return
-        made = [x for x in gc.get_objects() if type(x) is GeneratorType and x.gi_frame in self._places]
-        self._ended.difference_update([x.gi_frame for x in made])
-        for generator in made:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(generator))
+        for generator in gc.get_objects():
+            if type(generator) is GeneratorType and generator.gi_frame in self._places:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(generator))
 
     def check(self) -> None:
         """Refuse what leaves a generator so, or has closed it unseen."""
-        for frame, place in self._places.items():
-            if frame not in self._ended:
-                raise TraceBreak("a generator that waits inside of `try` or `with` lives on", place)
+        for place in self._places.values():
+            raise TraceBreak("a generator that waits inside of `try` or `with` lives on", place)

@@ -15,6 +15,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import nn
+from eagerjit.jit import JitWarning
 
 FIRST = sys._getframe().f_lineno + 4
 
@@ -181,3 +182,38 @@ def test_programs_run_by_the_debugger_stop(tmp_path):
     """))
     shown = run(str(program), "-m", "pdb", commands="b 7\nc\np 'y', y.tolist()\nc\np 'y', y.tolist()\nc\nc\nq\n")
     assert "('y', [2.0])" in shown and "('y', [4.0])" in shown and "result [6.0]" in shown
+
+
+@pytest.mark.parametrize("value", [1, None])
+def test_generators_that_tools_let_go_while_they_wait(value: int | None):
+    """What closing them does nobody has watched, whatever they gave last."""
+    closed = []
+
+    def waiting() -> Any:
+        try:
+            yield value
+        finally:
+            closed.append(value)
+
+    @torch.jit
+    def f(x: Any) -> Any:
+        held = [waiting()]
+        next(held[0])
+        y = x * 2
+        return y
+
+    def let_go(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code is f.__wrapped__.__code__ and event == "line" and "y" in frame.f_locals:
+            frame.f_locals["held"].clear()
+        return let_go
+
+    before = sys.gettrace()
+    with pytest.warns(JitWarning, match="a generator that waits inside of `try` or `with`"):
+        sys.settrace(let_go)
+        try:
+            f(torch.ones(2))
+        finally:
+            sys.settrace(before)
+    done = len(closed)
+    f(torch.ones(2))
+    assert len(closed) == done + 1
