@@ -75,6 +75,9 @@ def returned_early(x):
         if row.sum() > 0:
             return row * i
     return x.sum()
+def goes_on(state):
+    state.rounds = getattr(state, "rounds", 0) + 1
+    return state.rounds % 3 > 0 and state.rounds < 50
 def recursed(x, n):
     return x if n <= 0 else recursed(x * 0.5 + n, n - 1)
 def remembered(x, seen=[]):
@@ -164,7 +167,7 @@ VIEWS_WRITTEN = (
 
 HEADS = (
     "with Counted(state):|with Counted(state) as c:|with scaled(state, 2) as k:|with scaled(state, #):|with contextlib.suppress(Exception):|with contextlib.nullcontext():|with contextlib.ExitStack() as stack:|with torch.inference_mode():|with torch.set_grad_enabled(k > 1):|with torch.set_grad_enabled(state.net.training):|"
-    "while state.n < 3:|for i, p in enumerate(@):|for p, q in zip(@.unbind(), @.unbind()):|for p in (@, @):|for i in range(k if isinstance(k, int) else 1):|for i in range(@.shape[0]):|for p in parts(@):|for p in list(state.l):|for n, p in list(state.d.items()):|for p in sorted([@.sum().item(), 1.0]):|for i in reversed(range(2)):|for i in [0, k]:|for m in state.parts:|for p in state.net.parameters():|for p in map(torch.sin, [@, @]):|with torch.autograd.set_grad_enabled(False):|with torch.no_grad(), Counted(state):|with torch.autocast('cpu', dtype=torch.bfloat16, enabled=k > 1):|with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):|with torch.random.fork_rng():|with torch.enable_grad():"
+    "while goes_on(state):|for i, p in enumerate(@):|for p, q in zip(@.unbind(), @.unbind()):|for p in (@, @):|for i in range(k if isinstance(k, int) else 1):|for i in range(@.shape[0]):|for p in parts(@):|for p in list(state.l):|for n, p in list(state.d.items()):|for p in sorted([@.sum().item(), 1.0]):|for i in reversed(range(2)):|for i in [0, k]:|for m in state.parts:|for p in state.net.parameters():|for p in map(torch.sin, [@, @]):|with torch.autograd.set_grad_enabled(False):|with torch.no_grad(), Counted(state):|with torch.autocast('cpu', dtype=torch.bfloat16, enabled=k > 1):|with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):|with torch.random.fork_rng():|with torch.enable_grad():"
 ).split("|")
 
 AFTER = (
