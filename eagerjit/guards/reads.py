@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
 from typing import Any
 
 from eagerjit.effects.lru_cached_calls import Memoized
+from eagerjit.guards.comparing import contents
 from eagerjit.guards.dictionary_items import Keyed
 from eagerjit.guards.sliding_lists import Windows
 
 KEYS = object()
 """What stands for the keys of a dictionary and their order, where all of them are read and no item is."""
+
+
+class _Options:
+    """Whether an optimizer's options are as they were when code read them all, but for those that it had `changed`."""
+
+    def __init__(self, options: dict[str, Any], changed: Set[str]):
+        self.options, self.changed, self.kept = options, changed, list[Any]()
+        self.before = self._contents(self.kept)
+
+    def _contents(self, kept: list[Any] | None) -> Any:
+        found = {key: value for key, value in self.options.items() if key not in self.changed}
+        return contents(found, kept, frozenset(), True)
+
+    def __call__(self) -> bool:
+        return bool(self._contents(None) == self.before)
 
 
 class Reads:
@@ -19,6 +36,8 @@ class Reads:
     keyed: Keyed
     memoized: Memoized
     written: dict[tuple[int, Any], str]
+    checks: list[Any]
+    is_outside: Callable[[Any], bool]
     _alive: list[Any]
 
     def __init__(self) -> None:
@@ -36,6 +55,9 @@ class Reads:
         if self.memoized.recording is not None:
             self.memoized.note_read(holder, key)
         slot = id(holder), key
+        options = key is None and hasattr(type(holder), "holds_options") and self.is_outside(holder)
+        if options and slot not in self._read_at:
+            self.checks.append(_Options(holder, {k for k in holder if (id(holder), k) in self.written}))
         self._read_at.setdefault(slot, self.step)
         if slot not in self.written and slot not in self.read_first:
             self.read_first.add(slot)

@@ -265,6 +265,7 @@ class Optimizer(helpers.Updates):
             hook(self)
         if thread.tracer is not None and thread.tracer.journal is not None:
             thread.tracer.journal.beginning.note_contents(self.state)
+        self._note_read()
         numbers = numbered(self.param_groups)
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]}
@@ -335,7 +336,13 @@ class Optimizer(helpers.Updates):
         plain = tuple((k, _value(v)) for k, v in own.items() if k not in _APART and (id(own), k) not in changing)
         return id(self.param_groups), groups, states, hooks, plain
 
+    def _note_read(self) -> None:
+        """In a recording: all options are read at once."""
+        for group in self.param_groups if thread.tracer is not None and thread.tracer.journal is not None else ():
+            thread.tracer.journal.note_read(group, None)
+
     def __repr__(self) -> str:
+        self._note_read()
         groups = []
         for index, group in enumerate(self.param_groups):
             lines = [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]

@@ -167,7 +167,8 @@ class LibraryCalls:
             given = (*args, *kwargs.values(), getattr(function, "__self__", None))
             self.journal.whole |= {id(value) for value in given if has_state(value)}
         keys = getattr(builtins, name, None) is function and name not in _WHOLE
-        for value in (*args[method:], *kwargs.values()):
+        options = bool(args) and lookup.holds_options(args[0]) and vars(type(args[0])).get(name) is function
+        for value in (*args[method or options :], *kwargs.values()):
             note_asked(self.journal, value)
             if isinstance(value, CONTAINERS):
                 self.journal.note_read(value, KEYS if keys and isinstance(value, dict) else None)

@@ -17,7 +17,7 @@ class Waiting:
         self._places: dict[FrameType, str] = {}
 
     def left(self, frame: FrameType, offset: int) -> None:
-        """A function has returned, a generator has given a value, or an error has left one, at the instruction that ran.
+        """A function has returned, a generator has given a value, or an error has left it: at the instruction that ran.
 
         CPython takes errors that `finally` lets pass back to where they came from: there a frame seems to wait.
         """

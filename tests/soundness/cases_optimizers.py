@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import operator
+
 import eagerjit as torch
 from eagerjit import nn
 from tests.soundness.framework import case
@@ -301,3 +304,22 @@ def states_become_overlapping_parts_of_one_tensor(jit):
             states[0][name] = shared[start : start + size].view(states[0][name].shape)
 
     yield from _steps_with_shared_memory(jit, lambda p: optim.Adadelta(p, 0.5), share)
+
+
+@case
+def options_of_optimizers_that_are_read_all_at_once(jit):
+    p = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([p], lr=0.5, momentum=0.9)
+    group = optimizer.param_groups[0]
+
+    def rate(lr, **_):
+        return lr
+
+    for read in (
+        lambda: {**group}["lr"], lambda: dict(group)["lr"], lambda: ({"lr": 1.0} | group)["lr"],
+        lambda: copy.copy(group)["lr"], lambda: rate(**group), lambda: operator.itemgetter("lr")(group),
+        lambda: group == {"lr": 0.25}, lambda: optimizer.state_dict()["param_groups"][0]["lr"], lambda: repr(optimizer),
+    ):  # fmt: skip
+        f = jit(lambda x, read=read: (x * 2, read()))
+        for group["lr"] in (0.5, 0.25, 0.25, 0.125):
+            yield f(torch.ones(2))
