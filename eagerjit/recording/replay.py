@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
@@ -46,6 +47,8 @@ class _Told(Listener):
             name = function, Cache(function).key(args, kwargs)
             if name in self.kept:
                 return lambda *_, **__: given(self.kept.pop(name))
+        if type(function) is Remembering and any(answer.owner is function for answer in self.heard):
+            return functools.partial(self.ask, function, "__call__")
         return super().instead(function, args, kwargs)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import random
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def ones(*shape):
@@ -272,3 +273,24 @@ def a_kept_list_of_a_size(jit):
     f = jit(f)
     for size in (2, 3, 2):
         yield f(ones(size)), values(size)
+
+
+@case
+def a_number_drawn_after_a_call_with_a_number_of_the_call_and_before_an_error(jit):
+    made = []
+
+    @functools.lru_cache
+    def table(n):
+        made.append(n)
+        return ones(2) * n
+
+    @jit
+    def f(x, n, fails):
+        drawn = table(n) * random.choice([1, 2, 3])
+        made.append(drawn)
+        if fails:
+            raise KeyError(n)
+        return x * drawn
+
+    for n, fails in ((1, True), (1, True), (2, True), (1, False), (2, False), (3, False), (3, True)):
+        yield attempt(f, ones(2), n, fails), made, table.cache_info(), random.random()
