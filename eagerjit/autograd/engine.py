@@ -45,13 +45,15 @@ def run(
     trail: Trail | None = None,
     first: float = 0,
     starts: Sequence[Tensor | None] | None = None,
+    ends: Sequence[Tensor] = (),
 ) -> list[Tensor | None]:
     """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list.
 
     `trail` is filled with the gradients that were added up for each of its keys, in order: so the gradient of a jitted
     call is made. The walk ends at wanted tensors that were made before `first`. `starts` are what has reached the
     targets before, to which each use is added, as one walk would add it; None comes back for what is not used. With
-    either the targets' hooks are left to the walk that this one is part of.
+    either the targets' hooks are left to the walk that this one is part of. A walk that is recorded ends at `ends` as
+    well, to which no gradient is taken.
     """
     refresh_all(roots)
     if not first:  # otherwise part of another walk, whose edges lead through the histories that targets have
@@ -66,9 +68,10 @@ def run(
         if found is not plain.DECLINED:
             return found or []
     wanted = None if targets is None else {key_of(t) for t in targets}
-    nodes, stale, several = collect(roots, wanted, create_graph or state.tracer is not None, first)
+    ending = wanted if wanted is None else wanted | {key_of(t) for t in ends}
+    nodes, stale, several = collect(roots, ending, create_graph or state.tracer is not None, first)
     while create_graph and _checkpoints and expand_checkpoints(nodes):
-        nodes, stale, several = collect(roots, wanted, True, first)
+        nodes, stale, several = collect(roots, ending, True, first)
     if _expanded:
         earliest = max(first, beginning())
         roots = [current(t, earliest) for t in roots]

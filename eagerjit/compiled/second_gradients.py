@@ -141,7 +141,7 @@ class _Recorded:
         wanted = [key for key in twice.wanted if key in self.leaves]
         found = engine.run(
             chosen, self.given[: len(chosen)], [self.leaves[key] for key in wanted], True, True, None, 0,
-            [starts.get(key) for key in wanted],
+            [starts.get(key) for key in wanted], list(self.leaves.values()),
         )  # fmt: skip
         self.gradients = {key: g for key, g in zip(wanted, found, strict=True) if g is not None}
         self.outputs = {key: g for key, g in self.gradients.items() if g._requires_grad}

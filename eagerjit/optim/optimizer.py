@@ -338,8 +338,10 @@ class Optimizer(helpers.Updates):
 
     def _note_read(self) -> None:
         """In a recording: all options are read at once."""
-        for group in self.param_groups if thread.tracer is not None and thread.tracer.journal is not None else ():
-            thread.tracer.journal.note_read(group, None)
+        journal: Any = None if thread.tracer is None else thread.tracer.journal
+        if journal is not None:
+            for group in self.param_groups:
+                journal.note_read(group, None)
 
     def __repr__(self) -> str:
         self._note_read()

@@ -110,3 +110,17 @@ def gradients_of_gradients_for_less_than_a_recurrent_call_depends_on(jit):
         yield [g.tolist() for g in torch.autograd.grad(y.square().mean(), values, retain_graph=True)]
         first = torch.autograd.grad(y.square().mean(), values, create_graph=True)[0]
         yield [g.tolist() for g in torch.autograd.grad(first, values, first.detach())]
+
+
+@case
+def gradients_with_a_history_for_parameters_of_a_call_on_what_was_computed_before(jit):
+    torch.manual_seed(3)
+    cell = torch.nn.GRUCell(3, 3)
+    call, values = jit(lambda a: cell(a, cell(a)).square().mean()), list(cell.parameters())
+    for n in (2, 4):
+        x = torch.linspace(-1.0, 1.0, 3 * n).reshape(n, 3).requires_grad_()
+        grads = torch.autograd.grad(call(x * 2), values, create_graph=True)
+        yield [g.tolist() for g in grads]
+        sum(g.square().sum() for g in grads).backward()
+        yield x.grad, gradients(values)
+        cell.zero_grad()
