@@ -324,7 +324,7 @@ class Optimizer(helpers.Updates):
 
         def seen(group: Any, key: str, value: Any) -> Any:
             if key == "params":
-                return id(value), *map(id, value)
+                return id(value), *(map(id, value) if isinstance(value, (list, tuple)) else ())
             return int if type(value) is int and key not in read and (id(group), key) in changing else _kept(value)
 
         groups = tuple((id(g), *((k, seen(g, k, v)) for k, v in g.items())) for g in self.param_groups)

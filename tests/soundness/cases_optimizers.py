@@ -323,3 +323,12 @@ def options_of_optimizers_that_are_read_all_at_once(jit):
         f = jit(lambda x, read=read: (x * 2, read()))
         for group["lr"] in (0.5, 0.25, 0.25, 0.125):
             yield f(torch.ones(2))
+
+
+@case
+def parameters_of_a_group_that_are_no_list_any_more(jit):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.5)
+    group = optimizer.param_groups[0]
+    f = jit(lambda x: x * optimizer.param_groups[0]["lr"])
+    for group["params"] in (group["params"], 0.5, torch.ones(2), group["params"]):
+        yield f(torch.ones(2)), f(torch.ones(3))
