@@ -22,6 +22,7 @@ from eagerjit.compiled.second_gradients import Twice, hidden_values
 from eagerjit.compiled.visits import Numbers, Visit, visit_of
 from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
 from eagerjit.runtime import mode
+from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import here
 from eagerjit.state import state, untraced
 from eagerjit.tensors.tensor import Tensor, version_of
@@ -187,16 +188,21 @@ class CallOp(Compiled):
             self.last = None
             return self._by_operations(node, grads, needs, known, create_graph)
         keeps: Sequence[Tensor] = ()
+        computed: Any = None
         before = mode.set_grad_mode(False)
         try:
             if twice.keeping is None:
                 found = part.totals(assumed, self.kept, self.arguments, begun)
             else:
                 computed = twice.keeping.run(assumed, self.kept, self.arguments)
-                keeps = computed[len(twice.targets) :]
-                found = dict(zip(twice.targets, computed, strict=False))
         finally:
             mode.set_grad_mode(before)
+        if computed is MISS:
+            self.last = None
+            return self._by_operations(node, grads, needs, known, create_graph)
+        if computed is not None:
+            keeps = computed[len(twice.targets) :]
+            found = dict(zip(twice.targets, computed, strict=False))
         if twice.outputs:
             op = GradientOp(self, twice, keeps)
             op.connect(node, [*assumed, *begun.values()], found)

@@ -124,3 +124,17 @@ def gradients_with_a_history_for_parameters_of_a_call_on_what_was_computed_befor
         sum(g.square().sum() for g in grads).backward()
         yield x.grad, gradients(values)
         cell.zero_grad()
+
+
+@case
+def gradients_with_a_history_of_a_recurrent_call_whose_gradients_come_by_the_batch(jit):
+    torch.manual_seed(7)
+    lstm = torch.nn.LSTM(3, 3)
+    call, values = jit(lambda a: lstm(a)[0]), list(lstm.parameters())
+    for n in (3, 4):
+        x = torch.linspace(-1.0, 1.0, 3 * n).reshape(n, 3).requires_grad_() * 1
+        (first,) = torch.autograd.grad(call(x).square().mean(), x, create_graph=True)
+        loss = torch.nn.functional.cross_entropy(first.sum() * x, torch.arange(n) % 3)
+        second = torch.autograd.grad(loss, values, create_graph=True)[0]
+        batch = torch.stack([torch.ones_like(second), second.detach()])
+        yield [g.tolist() for g in torch.autograd.grad(second, values, batch, is_grads_batched=True)]
