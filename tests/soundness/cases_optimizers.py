@@ -330,5 +330,6 @@ def parameters_of_a_group_that_are_no_list_any_more(jit):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.5)
     group = optimizer.param_groups[0]
     f = jit(lambda x: x * optimizer.param_groups[0]["lr"])
-    for group["params"] in (group["params"], 0.5, torch.ones(2), group["params"]):
+    for value in (group["params"], 0.5, torch.ones(2), group["params"]):
+        group["params"] = value
         yield f(torch.ones(2)), f(torch.ones(3))
