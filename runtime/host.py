@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -97,6 +98,14 @@ class BoundCall:
         if hasattr(function, "selecting"):
             function = function.selecting(frozenset(index for index, _, _ in call.results))
         self.call, self.function = call, function
+        numbers = itertools.count()
+        known: dict[str, Any] = {"lent": _lent}
+        self._taken = eval(f"lambda words: {_spelled(tuple(call.arguments), numbers, known)}", known)
+        self._results: list[tuple[int, int, int, np.dtype]] = []
+        at = next(numbers)
+        for index, code, ndim in call.results:
+            self._results.append((index, at, at + 1 + ndim, _NUMPY[code]))
+            at += 1 + ndim
         self.about = direct.description(call, direct.QUICK)
         self._unhurried = direct.unhurried(call)
         self._words = ctypes.c_int64 * call.n_words
@@ -105,33 +114,28 @@ class BoundCall:
         """Call the function and put its results into the Program's memory."""
         if self._unhurried is not None and self._unhurried(address):
             return
-        words = iter(self._words.from_address(address)[:])
-        arguments = [_argument(e, words) for e in self.call.arguments]
+        words = self._words.from_address(address)[:]
         with np.errstate(all="ignore"):
-            made = self.function(*arguments)
+            made = self.function(*self._taken(words))
         results = made if isinstance(made, tuple) else (made,)
-        for index, code, ndim in self.call.results:
-            pointer = next(words)
-            shape = tuple(next(words) for _ in range(ndim))
-            result = results[index]
+        for index, at, end, dtype in self._results:
+            result, shape = results[index], tuple(words[at + 1 : end])
             if result.shape != shape:
                 raise RuntimeError(f"{self.call.function}() gave shape {list(result.shape)} instead of {list(shape)}")
-            np.copyto(_lent(pointer, shape, _NUMPY[code], _WRITE), result)
+            np.copyto(_lent(words[at], shape, dtype, _WRITE), result)
 
 
-def _argument(entry: Any, words: Iterator[int]) -> Any:
-    """The value of one argument, taking its words."""
-    if isinstance(entry, str):
-        if entry == "$size":
-            return next(words)
-        if entry == "$none":
-            return None
-        return entry[1:] if entry[0] == "=" else dtypes.BY_SHORT[entry]
-    if not isinstance(entry, Sequence):
-        return entry
+def _spelled(entry: Any, numbers: Iterator[int], known: dict[str, Any]) -> str:
+    """The value of one argument as an expression of the words, of which it takes the next; `known` are its names."""
+    if isinstance(entry, str) and entry[:1] in ("$", "="):
+        return f"words[{next(numbers)}]" if entry == "$size" else "None" if entry == "$none" else repr(entry[1:])
+    if isinstance(entry, str) or not isinstance(entry, Sequence):
+        known[name := f"value{len(known)}"] = dtypes.BY_SHORT[entry] if isinstance(entry, str) else entry
+        return name
     if entry and entry[0] == "$tensor":
         _, code, ndim, number = entry
-        address = next(words)
-        array = _lent(address, tuple([next(words) for _ in range(ndim)]), _NUMPY[code], _READ)
-        return array.item() if number else array
-    return tuple(_argument(e, words) for e in entry)
+        address = next(numbers)
+        shape = "".join([f"words[{next(numbers)}], " for _ in range(ndim)])
+        known[name := f"value{len(known)}"] = _NUMPY[code]
+        return f"lent(words[{address}], ({shape}), {name}, {_READ}){'.item()' if number else ''}"
+    return f"({''.join([f'{_spelled(e, numbers, known)}, ' for e in entry])})"

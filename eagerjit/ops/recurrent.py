@@ -200,7 +200,9 @@ def _all_steps(
         return results
     packed = sizes is not None
     more = [_joined([after[i] for after in steps.after], packed) for i in range(1, len(initial))]
-    more += [_joined([kept[i] for kept in steps.kept], packed) for i in range(CELLS[kind].keeps)]
+    if count := CELLS[kind].keeps:
+        kept = _joined([kept[i] for i in range(count) for kept in steps.kept], packed)
+        more.append(kept.reshape(count, *x.shape[:-1], kept.shape[-1]))
     return (*results, *more)
 
 
@@ -212,7 +214,8 @@ def _forward_types(
     if not keep:
         return found
     found += [(part.dtype, (*rows, part.shape[-1])) for part in initial[1:]]
-    return found + [(x.dtype, (*rows, initial[-1].shape[-1]))] * CELLS[kind].keeps
+    keeps = CELLS[kind].keeps
+    return found + ([(x.dtype, (keeps, *rows, initial[-1].shape[-1]))] if keeps else [])
 
 
 def _all_gradients(
@@ -222,9 +225,9 @@ def _all_gradients(
     """Gradients of (x, *initial state, weight[, bias]); `known` is what the forward function gave, but the end."""
     sizes = _numbers(sizes)
     cell, count = CELLS[kind], len(initial)
-    rows = [_rows(t, sizes) for t in known]
-    after = [list(parts) for parts in zip(*rows[:count], strict=True)]
-    kept = [list(parts) for parts in zip(*rows[count:], strict=True)] if cell.keeps else [[] for _ in after]
+    after = [list(parts) for parts in zip(*[_rows(t, sizes) for t in known[:count]], strict=True)]
+    parts_kept = [_rows(part, sizes) for part in _rows(known[count], None)] if cell.keeps else []
+    kept = [[part[t] for part in parts_kept] for t in range(len(after))]
     steps = _Steps(_states_before(after, list(initial), sizes, reverse), after, kept)
     g_x, g_initial, *rest = _backward(cell, steps, g_out, g_final, weight, biased, sizes, reverse)
     return tuple(t for t in (g_x, *g_initial, *rest) if t is not None)
