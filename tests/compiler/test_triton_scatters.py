@@ -119,9 +119,10 @@ def test_few_entries_and_many_lines_stay_as_they_are(monkeypatch: pytest.MonkeyP
 
 def test_other_sizes_than_those_of_the_first_call(shared: None) -> None:
     call = jit(CASES["columns"][0], fullgraph=True)
+    sizes = ((4, 30), (9, 5), (3, 2))
+    calls = [(numbers(nodes, WIDE), places(nodes, edges, WIDE), numbers(edges, WIDE)) for nodes, edges in sizes]
+    expected = [base.scatter_add(0, index, value) for base, index, value in calls]
     with gpu_kernels.interpreted() as made:
-        for nodes, edges in ((4, 30), (9, 5), (3, 2)):
-            given = numbers(nodes, WIDE), places(nodes, edges, WIDE), numbers(edges, WIDE)
-            expected = given[0].scatter_add(0, *given[1:])
-            assert call(*given)._data.tobytes() == expected._data.tobytes()
+        for given, known in zip(calls, expected, strict=True):
+            assert call(*given)._data.tobytes() == known._data.tobytes()
     assert len(made) == 1
