@@ -24,6 +24,7 @@ from eagerjit.runtime.native.context import (
     CONNECTION_ROOTS,
     CONNECTION_WHOLE,
     CONTIGUOUS_FLAG,
+    DATA,
     MOST_CONNECTED,
     N_CALL_DEFAULTS,
     NONE,
@@ -109,9 +110,9 @@ def _put_on_tape(connection: ptr, call: ptr, made: ptr, single: bool, given: ptr
     if output == 0:
         return -1
     for i in range(n):
-        array = any_array_of(_result(made, single, load_i64(roots, 8 * i)))
-        hold(array)
-        PyTuple_SetItem(output, i, array)
+        data = load_ptr(_result(made, single, load_i64(roots, 8 * i)), load_i64(context, DATA))
+        hold(data)
+        PyTuple_SetItem(output, i, data)
     inputs = buffer(8 * MOST_CONNECTED)
     n_inputs = load_i64(connection, CONNECTION_N_INPUTS)
     _found(load_ptr(connection, CONNECTION_INPUTS), n_inputs, given, inputs)
