@@ -87,7 +87,7 @@ def _names_in_library(n_modules: int) -> dict[type | None, set[str]]:
             kind = value if isinstance(value, type) else None
             for function in (value,) if kind is None else vars(kind).values():
                 function = getattr(function, "__func__", getattr(function, "fget", function))
-                if isinstance(function, (dict, list, tuple)):  # of options that methods look up by name
+                if kind is not None and isinstance(function, (dict, list, tuple)):  # options, by name
                     found.setdefault(kind, set()).update(name for name in function if isinstance(name, str))
                 elif isinstance(function, FunctionType) and function.__module__.startswith(_PACKAGE):
                     for name, of_self in _names_in(function.__code__):
