@@ -81,7 +81,7 @@ def rrelu(
     if training:
         slope = random.rand_like(input) * (upper - lower) + lower
     result = input.where(input > 0, input * slope) if training else activation.leaky_relu.call(input, slope)
-    return input.copy_(result) if inplace else result
+    return input.copy_(result) if inplace else result.contiguous()
 
 
 relu_, celu_, selu_, leaky_relu_ = map(_written, (relu, celu, selu, leaky_relu))

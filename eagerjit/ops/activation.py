@@ -39,7 +39,8 @@ def only_floats(name: str, input: Tensor) -> None:
 
 
 def _activation(
-    name: str, function: Callable[..., Tensor], slope: Callable[..., Tensor] | None, numbers: tuple[str, ...] = ()
+    name: str, function: Callable[..., Tensor], slope: Callable[..., Tensor] | None, numbers: tuple[str, ...] = (),
+    kind: type[Op] = ElementwiseOp,
 ) -> Op:
     """An op of one tensor: the function, and its derivative (x, *parameters) where it is not derived."""
     taken = parameters(function)
@@ -56,7 +57,7 @@ def _activation(
     body.takes = taken  # type: ignore[attr-defined]
     body.__doc__ = also(function.__doc__, OF_FLOATS)
     body.__annotations__ = function.__annotations__
-    return ElementwiseOp(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
+    return kind(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
 
 
 def _relu(input: Tensor) -> Tensor:
@@ -249,7 +250,7 @@ def _logsigmoid(input: Tensor) -> Tensor:
     return emit(elementwise.minimum, input, as_dtype(0, input.dtype)) - (-input.abs()).exp().log1p()
 
 
-logsigmoid = _activation("logsigmoid", _logsigmoid, lambda x: (-x).sigmoid())
+logsigmoid = _activation("logsigmoid", _logsigmoid, lambda x: (-x).sigmoid(), kind=Op)
 
 
 def _softsign(input: Tensor) -> Tensor:

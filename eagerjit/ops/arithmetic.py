@@ -68,6 +68,7 @@ clamp = ElementwiseOp(
     (lambda g, out, input, min, max: g.where(_inside(input, min, max), 0.0), _clamp_min, _clamp_max),
     ("min", "max"),
 )
+clamp.promotion = "arithmetic"
 clamp.fitting = clamp_fits
 
 
@@ -130,6 +131,7 @@ def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: complex = 1
 
 
 addcmul = ElementwiseOp("addcmul", _addcmul, None, ("value",))
+addcmul.promotion = "arithmetic"
 addcmul.ordered = _value_last
 addcmul.saved_by = (), (2,), (1,)
 
@@ -144,6 +146,7 @@ def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: complex = 1
 
 
 addcdiv = ElementwiseOp("addcdiv", _addcdiv, None, ("value",))
+addcdiv.promotion = "arithmetic"
 addcdiv.ordered = _value_last
 addcdiv.saved_by = (), (2,), (1, 2)
 

@@ -197,7 +197,7 @@ def conj_physical(input: Tensor) -> Tensor:
 def angle(input: Tensor) -> Tensor:
     """The angle of complex numbers, in radians; of real ones pi below 0 and else 0."""
     if input.dtype.is_complex:
-        return POINTWISE["atan2"].call(imag(input), real(input))
+        return POINTWISE["atan2"].call(imag(input), real(input)).contiguous()
     x = input if input.dtype.is_floating_point else input.float()
     return x.round().where(x.isnan(), x.new_zeros(()).where(x >= 0, np.pi))
 

@@ -46,6 +46,7 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     body.__doc__ = also(function.__doc__, OF_FLOATS if name in _FLOATS_ONLY else OF_REAL_NUMBERS)
     body.__annotations__ = function.__annotations__
     ELEMENTARY[name] = op = ElementwiseOp(name, body, numbers=taken.names)
+    op.promotion = "float"
     op.steady = frozenset(range(count, len(taken.names)))
     return function
 
@@ -172,7 +173,9 @@ def logarithmic_rules(name: str, shift: float) -> tuple[Callable[..., Any], Call
     return of_input, of_other
 
 
-ELEMENTARY["xlogy"] = ElementwiseOp("xlogy", _xlogy, logarithmic_rules("xlogy", 0.0), ("input", "other"))
+_xlogy_op = ElementwiseOp("xlogy", _xlogy, logarithmic_rules("xlogy", 0.0), ("input", "other"))
+_xlogy_op.promotion = "float"
+ELEMENTARY["xlogy"] = _xlogy_op
 
 
 def _fmax(input: Tensor, other: Tensor) -> Tensor:
@@ -188,7 +191,8 @@ def _fmin(input: Tensor, other: Tensor) -> Tensor:
 
 
 for _name, _extreme in (("fmax", _fmax), ("fmin", _fmin)):
-    ELEMENTARY[_name] = ElementwiseOp(_name, _extreme, numbers=("input", "other"))
+    ELEMENTARY[_name] = _op = ElementwiseOp(_name, _extreme, numbers=("input", "other"))
+    _op.promotion = "arithmetic"
 
 
 @define

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.calling.dispatch import Op
 from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import elementwise
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.state import state
+from eagerjit.tensors.tensor import Tensor
 
 _NEAR = 1e-6
 _FEW = 8
@@ -50,7 +52,9 @@ def decided(exponent: Any) -> Any:
 
 
 class PowerOp(ElementwiseOp):
-    """Powers, of which those to one of many floats are another op of the same name."""
+    """Powers, of which those to one of many floats are another op of the same name, and those of a number row-major."""
+
+    promotion = "arithmetic"
 
     def __init__(self, name: str, body: Callable[..., Any], rules: tuple[Callable[..., Any] | None, ...]):
         super().__init__(name, body, rules, ("input",))
@@ -62,3 +66,7 @@ class PowerOp(ElementwiseOp):
         if state.tracer is None and is_one_of_many(arguments[1]):
             return self.of_many.call(*arguments)
         return super().run(arguments)
+
+    def computed(self, arguments: tuple[Any, ...]) -> Any:
+        """What the body gives, in memory of its own, in the order of the arguments."""
+        return super().computed(arguments) if isinstance(arguments[0], Tensor) else Op.computed(self, arguments)

@@ -55,6 +55,7 @@ def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[C
         body.takes = parameters(function)  # type: ignore[attr-defined]
         body.__doc__, body.__annotations__ = function.__doc__, function.__annotations__
         ELEMENTARY[name] = op = ElementwiseOp(name, body, rules)
+        op.promotion = "float"
         return op
 
     return made
@@ -188,7 +189,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     out: Any = p * (p - 1) / 4 * math.log(math.pi)
     for i in range(p):
         out = out + lgamma.call(input - i / 2)
-    return out
+    return out.contiguous()  # type: ignore[no-any-return]
 
 
 # -- Bessel functions -------------------------------------------------------------------------------------------------

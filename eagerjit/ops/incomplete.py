@@ -116,4 +116,5 @@ _IGAMMA_RULES = (
 )
 igamma = ElementwiseOp("igamma", _incomplete(False), _IGAMMA_RULES[0])
 igammac = ElementwiseOp("igammac", _incomplete(True), _IGAMMA_RULES[1])
+igamma.promotion = igammac.promotion = "arithmetic"
 igamma_, igammac_ = (inplace(op).method() for op in (igamma, igammac))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.elementwise import KeepingOp
 from eagerjit.calling.spatial import JoiningOp
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.compiler.shapes import inverse
@@ -154,7 +155,7 @@ def _slice_scatter(input: Tensor, src: Tensor, dim: int, start: Any, stop: Any, 
     return emit(indexing.slice_scatter, input, as_dtype(src, input.dtype), dim=dim, **bounds)
 
 
-slice_scatter = Op(
+slice_scatter = KeepingOp(
     "slice_scatter",
     _slice_scatter,
     (
@@ -162,10 +163,7 @@ slice_scatter = Op(
             g.new_zeros(src.shape), dim, start, stop, step
         ),
         lambda g, out, input, src, dim, start, stop, step: views.slice_dim(g, dim, start, stop, step),
-        None,
-        None,
-        None,
-        None,
+        *(None,) * 4,
     ),
     ("start", "stop"),
 )

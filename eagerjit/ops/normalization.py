@@ -14,6 +14,7 @@ from eagerjit.ops import views
 from eagerjit.ops.activation import only_fitting, only_floats, widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent, reduce, sum_
+from eagerjit.recording.channels_last import lies_last
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.mistakes import planned_of_ranks
@@ -237,4 +238,5 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     """
     known = eps is not None or not input.dtype.is_floating_point  # which the op refuses
     epsilon = eps or 0.0 if known else float(ml_dtypes.finfo(input.dtype.numpy).eps)
-    return rms_norm_op.call(input, sizes_normalized(normalized_shape), weight, epsilon)
+    laid = input if lies_last(input) else input.contiguous()
+    return rms_norm_op.call(laid, sizes_normalized(normalized_shape), weight, epsilon)

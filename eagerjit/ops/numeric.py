@@ -238,6 +238,7 @@ def _nextafter(input: Tensor, other: Tensor) -> Tensor:
 nextafter = ElementwiseOp(
     "nextafter", _nextafter, (lambda g, out, input, other: g.where(input != other, 0.0), _no_slope)
 )
+nextafter.promotion = "arithmetic"
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
@@ -252,7 +253,9 @@ def _integer_op(name: str, primitive: Primitive, doc: str) -> Op:
 
     body.__doc__ = doc
     body.__annotations__ |= dict.fromkeys(NUMBERS_FOR.get(name, ()), "Any")
-    return ElementwiseOp(name, body, numbers=("input", "other"), differentiable=False)
+    op = ElementwiseOp(name, body, numbers=("input", "other"), differentiable=False)
+    op.promotion = "arithmetic"
+    return op
 
 
 gcd = _integer_op("gcd", bits.gcd, "Greatest common divisors.")

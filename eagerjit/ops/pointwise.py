@@ -23,7 +23,6 @@ from eagerjit.tensors.tensor import Tensor
 
 Number = (bool, int, float, complex, SymbolicInt, TracedFloat)
 
-
 _REAL_ONLY = frozenset(
     "lt le gt ge maximum minimum floor ceil trunc round remainder floordiv fmod atan2 erf erfc erfinv clamp "
     "fmax fmin signbit deg2rad rad2deg".split()
@@ -198,7 +197,7 @@ def _remainder_divisor(g: Any, out: Any, input: Any, other: Any) -> Any:
     return -g * POINTWISE["floordiv"].call(input, other)
 
 
-POINTWISE["floor_divide"] = ElementwiseOp(
+POINTWISE["floor_divide"] = _floored = ElementwiseOp(
     "floor_divide", POINTWISE["floordiv"].body, (_no_rule, _no_rule), ("input", "other")
 )
 POINTWISE["remainder"].rules = (elementwise.remainder.derivative[0], _remainder_divisor)
@@ -393,7 +392,8 @@ def _div_trunc(input: Any, other: Any) -> Tensor:
     return below + as_dtype((below < 0).logical_and(below * y != x), below.dtype)
 
 
-POINTWISE["div_trunc"] = ElementwiseOp(
+POINTWISE["div_trunc"] = _truncated = ElementwiseOp(
     "div_trunc", _div_trunc, (lambda g, out, input, other: g.new_zeros(g.shape),) * 2, ("input", "other")
 )
+_floored.promotion = _truncated.promotion = "arithmetic"
 POINTWISE["where"], POINTWISE["cast"], POINTWISE["pow"] = where, cast, power

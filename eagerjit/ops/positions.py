@@ -18,6 +18,7 @@ from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.fitting import check_fit
+from eagerjit.tensors.limits import contiguous_format
 from eagerjit.tensors.mistakes import planned_public
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import check_together
@@ -73,7 +74,7 @@ def _front(input: Tensor, d: int) -> tuple[Tensor, tuple[int, ...]]:
 def _rows_changed(op: Op, input: Tensor, d: int, index: Tensor, value: Tensor, wrap: bool) -> Tensor:
     """Rows of a dimension written or added to, in row-major order again."""
     if input.ndim == 0:
-        return op.call(input.reshape(1), index, value.reshape(1), wrap).reshape(())
+        return op.call(input.reshape(1), index, value.reshape(1), wrap).reshape(()).clone()
     moved, order = _front(input, d)
     out = op.call(moved, index, value, wrap)
     return out.permute(inverse(order)).contiguous() if d else out
@@ -166,10 +167,12 @@ def _named(input: Tensor, d: int, places: Tensor) -> Tensor:
 @public
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """input with a number at `index` along dim."""
-    d, places, number, rest = _fills(input, dim, index, value)
+    d, places, number, _ = _fills(input, dim, index, value)
     if number.requires_grad:  # which is there once, however often a place is named
         return pointwise.where.call(_named(input, d, places), number, input)
-    return _rows_changed(rows.put_rows, input, d, places, number.expand((places.shape[0], *rest)), True)
+    if input.ndim == 0:
+        return _rows_changed(rows.put_rows, input, d, places, number.expand((places.shape[0],)), True)
+    return input.clone().index_fill_(d, places, number)
 
 
 # -- in flattened tensors ---------------------------------------------------------------------------------------------
@@ -255,9 +258,9 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         raise RuntimeError("masked_scatter: expected self and source to have enough elements: "
                            "Number of elements of source < number of ones in mask")  # fmt: skip
     if source.numel() == 0:
-        return input.expand(shape).clone()
+        return input.expand(shape).clone(memory_format=contiguous_format)
     order = (chosen.reshape(-1).long().cumsum(0) - 1).clamp(min=0).where(chosen.reshape(-1), 0)
-    return source.reshape(-1).take_rows(order).reshape(shape).where(chosen, input)
+    return source.reshape(-1).take_rows(order).reshape(shape).where(chosen, input).contiguous()
 
 
 @public

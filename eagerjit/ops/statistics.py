@@ -105,7 +105,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     d = views.dimension(dim, input.ndim)
     norms = reduce.norm(input, p, tuple(i for i in range(input.ndim) if i != d), True)
-    return input * (maxnorm / (norms + 1e-7)).where(norms > maxnorm, 1.0)
+    return (input * (maxnorm / (norms + 1e-7)).where(norms > maxnorm, 1.0)).contiguous()
 
 
 # -- covariances ------------------------------------------------------------------------------------------------------

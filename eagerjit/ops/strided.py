@@ -124,7 +124,9 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
             f"{list(wanted)}"
         )
     a, b = views.dimension(dim1, input.ndim), views.dimension(dim2, input.ndim)
-    return _diagonal_replaced(input, src, offset, a, b)
+    out = input.clone()
+    diagonal_view(out, offset, a, b).copy_(src)
+    return out
 
 
 # -- sliding windows --------------------------------------------------------------------------------------------------

@@ -74,6 +74,17 @@ FUNCTIONS: dict[str, Any] = {
     "kl_div": lambda t, x: t.nn.functional.kl_div(x, x, reduction="none"),
     "poisson_nll_loss": lambda t, x: t.nn.functional.poisson_nll_loss(x, x, reduction="none"),
     "expanded": lambda t, x: t.permute_copy(x, tuple(range(x.ndim))),
+    "power_of_number": lambda t, x: 2.5**x,
+    "float_power_of_number": lambda t, x: t.float_power(2, x),
+    "angle": lambda t, x: (x * 1j).angle(),
+    "renorm": lambda t, x: x.renorm(2, 0, 1.0) if x.ndim > 1 else x,
+    "masked_scatter": lambda t, x: x.masked_scatter(x > 0.5, t.ones(24)),
+    "logsigmoid": lambda t, x: t.nn.functional.logsigmoid(x),
+    "rrelu": lambda t, x: t.nn.functional.rrelu(x),
+    "rrelu_drawn": lambda t, x: t.nn.functional.rrelu(x, training=True),
+    "mvlgamma": lambda t, x: t.mvlgamma(x + 3, 2),
+    "rms_norm": lambda t, x: t.nn.functional.rms_norm(x, x.shape[-1:]) if x.ndim else x,
+    "index_fill": lambda t, x: x.index_fill(-1, t.tensor([0]), 3.0),
 }
 
 
@@ -141,6 +152,60 @@ def test_operands_of_two_dtypes(name: str, dtypes: str) -> None:
         return [getattr(t, name)(*pair) for x, y in pairs for pair in ((x, y), (y, x))]
 
     _same(call)
+
+
+THREE = {
+    "addcmul": lambda t, x, y, z: t.addcmul(x, y, z),
+    "addcdiv": lambda t, x, y, z: t.addcdiv(x, y, z),
+    "clamp": lambda t, x, y, z: t.clamp(x, y, z),
+    "where": lambda t, x, y, z: t.where(x > 2, y, z),
+    "xlogy": lambda t, x, y, z: t.xlogy(x, y),
+    "copysign": lambda t, x, y, z: t.copysign(z, x),
+    "pow": lambda t, x, y, z: x**y,
+    "floor_divide": lambda t, x, y, z: x // y,
+    "div_trunc": lambda t, x, y, z: t.div(x, y, rounding_mode="trunc"),
+    "hypot": lambda t, x, y, z: t.hypot(x, y),
+    "fmax": lambda t, x, y, z: t.fmax(x, y),
+    "nextafter": lambda t, x, y, z: t.nextafter(x, y),
+    "igamma": lambda t, x, y, z: t.special.gammainc(x, y),
+    "zeta": lambda t, x, y, z: t.special.zeta(x, y),
+    "gcd": lambda t, x, y, z: t.gcd(x, y.long()),
+}
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_operands_that_are_spread_and_cast(name: str) -> None:
+    def call(t: Any) -> Any:
+        spread = (t.arange(4, dtype=t.int32) % 5 + 1).reshape(1, 4, 1).expand(2, 4, 3)
+        turned = [t.arange(24.0).reshape(4, 3, 2).permute(2, 0, 1) + 1, t.arange(24.0).reshape(3, 4, 2).mT.mT.mT + 1]
+        triples = (spread, turned[0], turned[0] + 1), (spread, turned[0], spread), (spread, spread, turned[0])
+        return [THREE[name](t, *triple) for triple in (triples if name in ("addcmul", "clamp") else triples[:1])]
+
+    _same(call)
+
+
+KEPT = {
+    "index_fill": lambda t, x: x.index_fill(1, t.tensor([0]), 3.0),
+    "select_scatter": lambda t, x: x.select_scatter(x.select(1, 0), 1, 1),
+    "slice_scatter": lambda t, x: x.slice_scatter(x[:1], 0, 1, 2),
+    "diagonal_scatter": lambda t, x: x.diagonal_scatter(x.diagonal()),
+    "rms_norm": lambda t, x: t.nn.functional.rms_norm(x, x.shape[-1:]),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 3, 1, 2), (3, 2, 1, 0)])
+def test_results_with_replaced_parts(name: str, order: tuple[int, ...]) -> None:
+    def call(t: Any) -> Any:
+        x = t.tensor(IMAGE).permute(order)
+        leaf = x.detach().requires_grad_()
+        result = KEPT[name](t, leaf)
+        (result * result.detach()).sum().backward()
+        return [KEPT[name](t, x), result, leaf.grad]
+
+    _same(call)
+    for made, wanted in zip(call(ej), call(torch), strict=True):
+        np.testing.assert_allclose(made.detach().numpy(), wanted.detach().numpy(), rtol=1e-5, atol=1e-5)
 
 
 def test_four_dimensions() -> None:
