@@ -42,6 +42,8 @@ class InplaceOp(Op):
     writes = True
     described = ""
     """What the method's docstring says where there is no function that it is a version of."""
+    keeps_history = False
+    """Whether the tensor has the history it had, leaves included, as PyTorch has it for `logical_and_` and the like."""
 
     def __init__(self, functional: Op, converts: bool = False):
         self.functional, self.fitting, self.ordered = functional, functional.fitting, functional.ordered
@@ -92,7 +94,7 @@ class InplaceOp(Op):
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Write, and put the write on the tape where gradients flow."""
         target = arguments[0]
-        if mode.grad_mode() and any_requires_grad(arguments):
+        if not self.keeps_history and mode.grad_mode() and any_requires_grad(arguments):
             record_write(self, target, arguments)
         else:
             if mode.grad_mode():
@@ -283,6 +285,7 @@ remainder fmod pow atan2 eq ne lt le gt ge logical_and logical_or logical_xor bi
 div_trunc floor_divide tril triu scatter_add""".split()
 for _name in _ARITHMETIC:
     INPLACE[f"{_name}_"] = InplaceOp(OPS[_name])
+    INPLACE[f"{_name}_"].keeps_history = _name.startswith("logical")
 add_scaled_ = InplaceOp(OPS["add_scaled"])
 
 

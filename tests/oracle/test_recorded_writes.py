@@ -202,3 +202,21 @@ def test_histories_of_writes_keep_nothing_alive(name: str) -> None:
             assert gone() is None
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("name", ["logical_and_", "logical_or_", "logical_xor_", "logical_not_"])
+def test_truth_written_leaves_histories(name: str) -> None:
+    """A tensor has the history it had, whatever is written asks for; leaves may be written."""
+
+    def written(t: Any, x: Any) -> Any:
+        operands = () if name == "logical_not_" else (t.tensor([1.0, 0.0], requires_grad=True),)
+        plain, made = t.ones(2), x * 2
+        return [getattr(y, name)(*operands) for y in (plain, made, x)]
+
+    def found(t: Any, call: Any) -> list[Any]:
+        leaf = t.tensor([3.0, 4.0], requires_grad=True)
+        plain, made, x = call(t, leaf)
+        made.sum().backward()
+        return [x is leaf, leaf._version, leaf.grad.tolist(), *((y.tolist(), y.requires_grad) for y in (plain, made, x))]
+
+    assert found(torch, written) == found(ej, written) == found(ej, ej.jit(written))
