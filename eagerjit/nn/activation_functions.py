@@ -139,7 +139,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     """A random point of the simplex (Jang et al. 2017), or with `hard` a corner that passes on its gradient.
 
     softmax((logits + g) / tau) along `dim` in logits' shape, every g = -log(-log(u)) of a uniform number.
+    Raises RuntimeError for logits that are not floating point.
     """
+    if not logits.dtype.is_floating_point:
+        raise RuntimeError(f"gumbel_softmax draws continuous numbers: logits must be floating point, not {logits.dtype}")
     noise = -(-(1.0 - random.rand_like(logits)).log()).log()
     soft = softmax((logits + noise) / tau, dim)
     if not hard:

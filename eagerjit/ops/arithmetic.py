@@ -91,6 +91,8 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise TypeError(f"masked_fill(): argument 'mask' must be Tensor, not {type(mask).__name__}")
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {mask.dtype}")
+    if value is None or isinstance(value, (str, list, tuple)):
+        raise TypeError(f"masked_fill(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."

@@ -36,6 +36,13 @@ CALLS: dict[str, Callable[[Any], Any]] = {
         f"{name} of two complex tensors": lambda t, name=name: getattr(t, name)(_numbers(t), _numbers(t))
         for name in "maximum minimum fmax fmin heaviside atan2 bucketize searchsorted lt".split()
     },
+    **{
+        f"{name} with {value!r}": lambda t, name=name, value=value: getattr(t.ones(3), name)(t.ones(3) > 0, value)
+        for name in ("masked_fill", "masked_fill_")
+        for value in ("a", None, [1], (1,))
+    },
+    "gumbel_softmax of integers": lambda t: t.nn.functional.gumbel_softmax(t.ones(3, dtype=t.int64)),
+    "gumbel_softmax of bools": lambda t: t.nn.functional.gumbel_softmax(t.ones(3) > 0),
     "more dimensions than baddbmm": lambda t: t.baddbmm(t.ones(1, 2, 2, 2), t.ones(2, 2, 2), t.ones(2, 2, 2)),
     "more dimensions than addbmm": lambda t: t.addbmm(t.ones(2, 2, 2), t.ones(2, 2, 2), t.ones(2, 2, 2)),
     "more dimensions, which count for nothing": lambda t: t.addbmm(
