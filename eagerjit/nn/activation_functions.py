@@ -142,7 +142,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     Raises RuntimeError for logits that are not floating point.
     """
     if not logits.dtype.is_floating_point:
-        raise RuntimeError(f"gumbel_softmax draws continuous numbers: logits must be floating point, not {logits.dtype}")
+        raise RuntimeError(f"gumbel_softmax: logits must be floating point, not {logits.dtype}")
     noise = -(-(1.0 - random.rand_like(logits)).log()).log()
     soft = softmax((logits + noise) / tau, dim)
     if not hard:

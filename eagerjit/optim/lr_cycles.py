@@ -70,8 +70,8 @@ class OneCycleLR(_Cycle):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
-        self._schedule_phases = _phases(total_steps, pct_start, three_phase)
+        self.total_steps, self._schedule_phases = total_steps, _phases(total_steps, pct_start, three_phase)
+        self._anneal_func_type = anneal_strategy
         if last_epoch == -1:
             for group, peak in zip(optimizer.param_groups, _per_group(optimizer, "max_lr", max_lr), strict=True):
                 first = peak / div_factor
@@ -144,9 +144,10 @@ class CyclicLR(_Cycle):
         cyclic = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self.scale_mode, self.cycle_momentum = cyclic, cycle_momentum
         if cycle_momentum:
-            self.base_momentums = _per_group(optimizer, "base_momentum", base_momentum)
-            self.max_momentums = _per_group(optimizer, "max_momentum", max_momentum)
-            self._begin(optimizer, self.base_momentums, self.max_momentums, last_epoch)
+            least = _per_group(optimizer, "base_momentum", base_momentum)
+            most = _per_group(optimizer, "max_momentum", max_momentum)
+            self._begin(optimizer, least, most, last_epoch)
+            self.base_momentums, self.max_momentums = least, most
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lows
 
@@ -203,8 +204,8 @@ class SequentialLR(LRScheduler):
                 f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to be "
                 f"equal to {len(milestones)}"
             )
-        self.optimizer, self.last_epoch = optimizer, last_epoch + 1
-        self._schedulers, self._milestones = list(schedulers), list(milestones)
+        self.optimizer, self._schedulers, self._milestones = optimizer, list(schedulers), list(milestones)
+        self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:
             _set_rate(group, group["initial_lr"])
         for scheduler in self._schedulers:
@@ -285,13 +286,14 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError("mode " + mode + " is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError("threshold mode " + threshold_mode + " is unknown!")
-        self.optimizer, self.factor, self.patience, self.cooldown, self.eps = optimizer, factor, patience, cooldown, eps
-        self.min_lrs = _per_group(optimizer, "min_lr", min_lr)
+        self.optimizer, self.factor = optimizer, factor
         self.default_min_lr = min_lr if not isinstance(min_lr, (list, tuple)) else None
-        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
-        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.min_lrs = _per_group(optimizer, "min_lr", min_lr)
+        self.patience, self.cooldown, self.eps = patience, cooldown, eps
         self.last_epoch = 0
         self._last_lr = self._current()
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self._reset()
 
     def _reset(self) -> None:

@@ -57,8 +57,8 @@ class LRScheduler:
         self.last_epoch = last_epoch
         self._step_count = 0
         self._is_initial = True
-        self._last_lr: list[float] = []
         self._get_lr_called_within_step = False  # PyTorch's states have it
+        self._last_lr: list[float] = []
         self.step()
         self._is_initial = False
 
@@ -141,7 +141,9 @@ class _OfFunctions(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and plain functions."""
-        return {**super().state_dict(), "lr_lambdas": [_saved_function(f) for f in self.lr_lambdas]}
+        state = super().state_dict()
+        state["lr_lambdas"] = [_saved_function(f) for f in state.pop("lr_lambdas")]
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state."""

@@ -217,6 +217,7 @@ def test_truth_written_leaves_histories(name: str) -> None:
         leaf = t.tensor([3.0, 4.0], requires_grad=True)
         plain, made, x = call(t, leaf)
         made.sum().backward()
-        return [x is leaf, leaf._version, leaf.grad.tolist(), *((y.tolist(), y.requires_grad) for y in (plain, made, x))]
+        values = [(y.tolist(), y.requires_grad) for y in (plain, made, x)]
+        return [x is leaf, leaf._version, leaf.grad.tolist(), *values]
 
     assert found(torch, written) == found(ej, written) == found(ej, ej.jit(written))

@@ -37,8 +37,18 @@ def test_states_have_the_same_keys_and_kinds(name):
     for library in LIBRARIES:
         optimizer, scheduler = made(library, name)
         rates_of(optimizer, scheduler, 3)
-        states.append({key: type(value) for key, value in scheduler.state_dict().items()})
+        states.append([(key, type(value)) for key, value in scheduler.state_dict().items()])
     assert states[0] == states[1]
+
+
+def test_the_keys_of_a_plateau_are_in_order():
+    keys = []
+    for library in LIBRARIES:
+        optimizer, _ = made(library, "LambdaLR")
+        scheduler = library.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        scheduler.step(1.0)
+        keys.append([*scheduler.state_dict()])
+    assert keys[0] == keys[1]
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
