@@ -167,11 +167,11 @@ def _named(input: Tensor, d: int, places: Tensor) -> Tensor:
 @public
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """input with a number at `index` along dim."""
-    d, places, number, _ = _fills(input, dim, index, value)
+    d, places, number, rest = _fills(input, dim, index, value)
     if number.requires_grad:  # which is there once, however often a place is named
         return pointwise.where.call(_named(input, d, places), number, input)
-    if input.ndim == 0:
-        return _rows_changed(rows.put_rows, input, d, places, number.expand((places.shape[0],)), True)
+    if input.is_contiguous():
+        return _rows_changed(rows.put_rows, input, d, places, number.expand((places.shape[0], *rest)), True)
     return input.clone().index_fill_(d, places, number)
 
 
