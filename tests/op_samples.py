@@ -338,13 +338,13 @@ TO_GATES, TO_CANDIDATES = draw("w", (8, 2)), draw("w", (6, 2))
 STEPS, SEQUENCE = draw("steps", (3, 2, 8)), draw("sequence", (3, 2, 2))
 RECURRENT: dict[str, list[Sample]] = {
     "lstm_step": [Sample((GATES, H, C, TO_GATES, None)), Sample((GATES, H[:, :1], C, TO_GATES[:, :1], None, H[:1]))],
-    "lstm_step_gradient": [Sample((H + 1.0, C, H * 2.0, GATES, H, C, H - 0.5, C - 0.5, GATES * 0.5, TO_GATES))],
+    "lstm_step_gradient": [Sample((H + 1.0, C, H * 2.0, H, C, H - 0.5, C - 0.5, H * 0.5, C * 0.5, H - C, C, TO_GATES))],
     "lstm_step_plain": [Sample((GATES, H, C, TO_GATES, draw("b", (8,))))],
     "gru_step": [Sample((CANDIDATES, H, TO_CANDIDATES, b)) for b in (None, draw("b", (6,)))],
     "gru_step_plain": [Sample((CANDIDATES, H, TO_CANDIDATES, None))],
-    "gru_step_gradient": [Sample((H + 1.0, C, CANDIDATES, H, H - 0.5, CANDIDATES * 0.5, TO_CANDIDATES))],
+    "gru_step_gradient": [Sample((H + 1.0, C, H, H - 0.5, H * 0.5, C * 0.5, H - C, C, TO_CANDIDATES))],
     **{f"rnn_{name}_step": [Sample((H, C, H - 0.5, None))] for name in ("tanh", "relu")},
-    **{f"rnn_{name}_step_gradient": [Sample((H + 1.0, C, H, C, H - 0.5, C * 2.0))] for name in ("tanh", "relu")},
+    **{f"rnn_{name}_step_gradient": [Sample((H + 1.0, C, C, H - 0.5, C * 2.0))] for name in ("tanh", "relu")},
     "recurrent_layer": [
         Sample(("LSTM", STEPS, (H, C), TO_GATES, None, None, True, False)),
         Sample(("LSTM", STEPS, (H, C), TO_GATES, None, None, False)),
