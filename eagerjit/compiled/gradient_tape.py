@@ -64,7 +64,7 @@ class GradientOp(Compiled):
 
     def __init__(self, call: CallOp, twice: Twice, keeps: Sequence[Tensor]):
         self.kept, self.overwritten = [*call.kept, *keeps], None
-        self.call, self.twice = call, twice
+        self.call, self.twice, self.arguments = call, twice, call.arguments
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ class GradientOp(Compiled):
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
         """The gradient of these gradients, compiled when first asked for."""
-        return self.twice.part(present, wanted, self.call.arguments)
+        return self.twice.part(present, wanted, self.arguments)
 
     def backward_onto(
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
@@ -118,7 +118,7 @@ class GradientOp(Compiled):
         values = [*(v.contiguous() for v in self.values), *(g.contiguous() for g in grads if g is not None)]
         starts = dict(zip(self.keys, known, strict=True))
         part = self.part(present_among(grads), self.wanted(needs))
-        found = part.totals(values, self.kept, self.call.arguments, starts)
+        found = part.totals(values, self.kept, self.arguments, starts)
         return tuple([found.get(key) for key in self.keys])
 
     def joins(self, node: GradNode, edges: list[Any], call: GradNode, call_edges: list[Any]) -> bool:
@@ -135,10 +135,10 @@ class GradientOp(Compiled):
         """Gradients for the inputs of the call, from those of its gradient and of its results."""
         call = self.call
         present, of_call = present_among(grads), present_among(call_grads)
-        part = self.twice.part_with_call(present, of_call, call.wanted(needs), call.arguments)
+        part = self.twice.part_with_call(present, of_call, call.wanted(needs), self.arguments)
         call.last = part.visit
         values = [v.contiguous() for v in (*self.values, *grads, *call_grads) if v is not None]
-        found = part.totals(values, self.kept, call.arguments, dict(zip(call.keys, known, strict=True)))
+        found = part.totals(values, self.kept, self.arguments, dict(zip(call.keys, known, strict=True)))
         return tuple([found.get(key) for key in call.keys])
 
 

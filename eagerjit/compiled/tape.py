@@ -150,10 +150,11 @@ class CallOp(Compiled):
         return _results_again(self.differentiable, self.arguments)
 
     def release(self, node: GradNode, gone: Collection[GradNode]) -> bool:
-        """Note the part of the call that was walked last."""
+        """Note the part of the call that was walked last, and drop its values where nothing is left to be walked."""
         visit = self.last
         if visit is None:  # the walk went through the plain call's operations
             EXPANDED.pop(node, None)
+            self.arguments = self.kept = ()
             return True
         ended: frozenset[Hashable] = frozenset()
         if gone and visit.lasting:
@@ -161,7 +162,10 @@ class CallOp(Compiled):
             ended = frozenset(key for key, t in pairs if any(s._node in gone for s in sources((t,), node)))
         freed = visit.freed(ended)
         self.freed = (*self.freed, freed)
-        return visit.results <= freed and all(number in freed for number, _ in self.differentiable.hidden)
+        ends = visit.results <= freed and all(number in freed for number, _ in self.differentiable.hidden)
+        if ends:
+            self.arguments = self.kept = ()
+        return ends
 
     def backward_onto(
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool

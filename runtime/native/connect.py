@@ -204,16 +204,23 @@ def run_whole(whole: ptr, call: ptr, incoming: ptr, result: ptr) -> i64:
     grads = _in_order(incoming)
     if grads == 0:
         return FAILED if PyErr_Occurred() else MISSED
+    if whole_gradient(call) != whole:  # another thread has walked through it meanwhile
+        let_go(grads)
+        return MISSED
     arguments = buffer(8 * MOST_CONNECTED)
     for i in range(n):
         store_ptr(arguments, 8 * i, PyTuple_GetItem(grads, i))
     kept = load_ptr(call, load_i64(context, CALL_KEPT))
+    given = load_ptr(call, load_i64(context, CALL_ARGUMENTS))
+    hold(kept)
+    hold(given)
     n_kept = load_i64(whole, WHOLE_N_KEPT)
     for i in range(n_kept):
         store_ptr(arguments, 8 * (n + i), PyTuple_GetItem(kept, load_i64(load_ptr(whole, WHOLE_KEPT), 8 * i)))
-    given = load_ptr(call, load_i64(context, CALL_ARGUMENTS))
     _found(load_ptr(whole, WHOLE_GIVEN), load_i64(whole, WHOLE_N_GIVEN), given, arguments + 8 * (n + n_kept))
     status = run_executable(load_ptr(whole, WHOLE_EXECUTABLE), arguments, result)
+    let_go(given)
+    let_go(kept)
     let_go(grads)
     return status
 
@@ -226,3 +233,14 @@ def note_last(call: ptr, visit: ptr) -> None:
 def note_freed(call: ptr, freed: ptr) -> None:
     """Notes which of them have freed their values."""
     replace_slot(call, load_i64(context, CALL_FREED), freed)
+
+
+def drop_values(call: ptr) -> i64:
+    """Lets go of a call's arguments and of what it has kept, as nothing of it can be walked again; -1 on failure."""
+    nothing = PyTuple_New(0)
+    if nothing == 0:
+        return -1
+    replace_slot(call, load_i64(context, CALL_ARGUMENTS), nothing)
+    replace_slot(call, load_i64(context, CALL_KEPT), nothing)
+    let_go(nothing)
+    return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.connect import note_freed, note_last, run_whole, whole_gradient
+from eagerjit.runtime.native.connect import drop_values, note_freed, note_last, run_whole, whole_gradient
 from eagerjit.runtime.native.context import (
     CALL_LAST,
     NONE,
@@ -217,7 +217,7 @@ def call_lasts(walk: ptr, position: i64, record: ptr) -> i64:
     if whole and load_ptr(call, load_i64(context, CALL_LAST)) == load_ptr(whole, WHOLE_VISIT):
         if load_i64(whole, WHOLE_DEPENDS) == 0 or not _any_is_gone(walk, position):
             note_freed(call, load_ptr(whole, WHOLE_FREED))
-            return load_i64(whole, WHOLE_ENDS) == 0
+            return drop_values(call) if load_i64(whole, WHOLE_ENDS) else 1
     gone = PySet_New(ptr(0))
     if gone == 0:
         return -1

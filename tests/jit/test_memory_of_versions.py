@@ -64,3 +64,23 @@ def test_a_version_that_knew_an_object_is_gone_and_the_object_is_served() -> Non
     assert len(compiled.variants) == 1
     first.x = torch.randn(3)
     assert torch.equal(compiled(first), product(first)) and compiled.cache_info().compiles == 2
+
+
+@pytest.mark.parametrize("by", ["position", "name"])
+@pytest.mark.parametrize("again", [False, True], ids=["once", "again"])
+def test_results_that_are_kept_hold_nothing_that_backward_needed(by: str, again: bool) -> None:
+    """Losses lie in lists for long, and batches, with all that was kept of them, must not."""
+    compiled, losses, tensors = torch.jit(lambda x, y: (torch.tanh(x) * y).sum()), [], []
+    weight = torch.randn(4, 4, requires_grad=True)
+    for _ in range(6):
+        x, y = torch.randn(3, 4) @ weight, torch.randn(3, 4)
+        tensors += [weakref.ref(x), weakref.ref(y)]
+        losses.append(compiled(x, y) if by == "position" else compiled(y=y, x=x))
+        if again:
+            losses[-1].backward(retain_graph=True)
+        losses[-1].backward()
+        del x, y
+    gc.collect()
+    assert [tensor() for tensor in tensors[4:]] == [None] * 8
+    with pytest.raises(RuntimeError, match="second time"):
+        losses[-1].backward()
