@@ -163,11 +163,11 @@ class Recording:
         self, tracer: Tracer, structure: Any, leaves: list[Any], varying: Varying, heard: Heard
     ) -> Callable[[], Variant]:
         """Record; no traced tensor outlives this frame unless the function kept it."""
-        grad_mode = mode.gradients()
+        grad_mode, stored = mode.gradients(), frozenset(self.stored)
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = arguments_of(tracer, structure, leaves, self.where())
-            observer, flattening, shape = self._run(tracer, structure, inputs, varying, heard, grad_mode)
+            observer, flattening, shape = self._run(tracer, structure, inputs, self.stored, varying, heard, grad_mode)
             if tracer.broken is not None:
                 raise tracer.broken
             journal, out = observer.journal, flattening.leaves
@@ -199,20 +199,20 @@ class Recording:
                               journal.world.inquiries, apart, journal.beginning)  # fmt: skip
             journal.operations, steps = [], HostSteps(tracer.host.steps, tracer.host.errors)
             done = journal.world.inquiries, journal.beginning, steps, journal.memoized.given
-            again = functools.partial(self._recorded_again, structure, varying.settled(), done)
+            again = functools.partial(self._recorded_again, structure, stored, varying.settled(), done)
             varying.is_outside = unknown
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, call_, grad_mode, guards, structure_now, alike, again)
 
     def _run(
-        self, tracer: Tracer, structure: Any, inputs: list[Any], varying: Varying, *world: Any
+        self, tracer: Tracer, structure: Any, inputs: list[Any], stored: set[str], varying: Varying, *world: Any
     ) -> tuple[Observer, Flattening, Any]:
         """Run the function and undo what it does to objects: its observer, its results and their structure."""
         if not frames.readable():
             python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
             raise TraceBreak(f"{python} does not show what instructions read and change", self.where())
         call, tracer.numbers_vary = traced_call(structure, inputs), varying.functions
-        observer = Observer(tracer, self.stored, varying)
+        observer = Observer(tracer, stored, varying)
         journal = tracer.journal = observer.journal
         journal.checks += tracer.checks
         note_partials(journal, self.function)
@@ -350,9 +350,18 @@ class Recording:
 
     @contextmanager
     def _recorded_again(
-        self, structure: Any, varying: Varying, done: Any, backward: Backward, arguments: Sequence[Any]
+        self,
+        structure: Any,
+        stored: frozenset[str],
+        varying: Varying,
+        done: Any,
+        backward: Backward,
+        arguments: Sequence[Any],
     ) -> Iterator[tuple[Tracer, list[Any]]]:
-        """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
+        """A second recording of a call that was compiled, within which its gradients can be recorded in other ways.
+
+        `stored` are the names that code was known to assign when the first one began: it met the others on its way.
+        """
         tracer = Tracer(self.name, needs_grad=True)
         tracer.asks_classes = True
         before = mode.set_grad_mode(True)
@@ -363,7 +372,7 @@ class Recording:
                 inputs = arguments_of(tracer, structure, arguments, self.where(), work)
                 world = answers_of(asked, arguments, kept), True, asked
                 with beginning.again(arguments):
-                    out = self._run(tracer, structure, inputs, varying, *world)[1].leaves
+                    out = self._run(tracer, structure, inputs, set(stored), varying, *world)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
                 gradients_of_results.retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):

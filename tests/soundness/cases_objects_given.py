@@ -634,3 +634,22 @@ def fields_in_another_order(jit):
                 setattr(given, name, torch.full((2,), value))
         total, same = f(given)
         yield total, same is given, vars(given)
+
+
+class Doubled:
+    def __init__(self, inputs):
+        self.inputs = inputs
+        self.doubled = self.inputs * 2
+
+
+@case
+def a_gradient_of_some_results_where_code_met_later_assigns_what_was_read(jit):
+    @jit
+    def f(given):
+        return given.inputs * 2, Doubled(given.inputs * 3)
+
+    for k in range(4):
+        x = torch.full((3,), float(k), requires_grad=True)
+        first, made = f(Doubled(x))
+        (first.sum() + made.inputs.sum()).backward()
+        yield x.grad
