@@ -297,18 +297,20 @@ def compile_part(
 
 
 def compile_keeping(
-    backward: Backward, tracer: Tracer, results: list[Any], gradients: list[Tensor], walked: Walk, given: int
-) -> tuple[Cut, list[Node]] | None:
+    backward: Backward, tracer: Tracer, results: list[Any], gradients: list[Tensor], walked: Walk, given: int,
+    alone: bool,
+) -> tuple[Cut, list[Node]] | None:  # fmt: skip
     """Gradients recorded after their call that give, besides, what their own gradient needs and is dear.
 
-    None where there is nothing of the kind. They take the first `given` of the gradients to come.
+    None where there is nothing of the kind, unless they are wanted `alone` too. They take the first `given` of the
+    gradients to come.
     """
     joint = _joint_again(backward, tracer, results, [*map(own, gradients), *walked.gradients], walked)
     nodes, received = joint.simplify()
     graph, count = joint.trace.graph, len(gradients)
     found = matches(backward.kept_nodes, [*graph.inputs, *graph.nodes])
     kept = saved_values(ancestors(nodes[:count]), nodes[count:], set(), set(found.values()))
-    if not kept or joint.trace.writes or joint.trace.questions:
+    if not (kept or alone) or joint.trace.writes or joint.trace.questions:
         return None
     on_host = joint.on_host[:count] + [False] * len(kept)
     bindings, wanted = joint.bindings(), [*nodes[:count], *kept]

@@ -47,7 +47,8 @@ class Twice:
     keeping     computes the gradients, and of what their own gradient needs what is dear: `kept_nodes`
     keys        what the gradient depends on: gradients and starts that were given, these results, leaves of the call
     asks        whether it acts on what the call and its gradient do not ask for, which nothing compares: numbers, and
-                what code of the program's own reads
+                what code of the program's own reads; or the gradients are others than those without a history, and
+                nothing computes them
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Twice:
             self.targets = list(recorded.gradients)
             self.asks = recorded.runs_code(tracer)
             kept = None if self.asks else self._keeping(recorded, tracer, results)
-            self.asks = self.asks or tracer.asks_beyond(backward.asked)
+            self.asks = self.asks or tracer.asks_beyond(backward.asked) or (kept is None and recorded.has_two)
         self.keeping: Cut | None
         self.kept_nodes: list[Node]
         self.keeping, self.kept_nodes = (None, []) if kept is None else kept
@@ -83,7 +84,8 @@ class Twice:
         if self.started or walked is None:
             return None
         gradients = list(recorded.gradients.values())
-        return compile_keeping(self.backward, tracer, results, gradients, walked, len(self.flags))
+        given = len(self.flags)
+        return compile_keeping(self.backward, tracer, results, gradients, walked, given, recorded.has_two)
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...], arguments: tuple[Any, ...]) -> Part:
         """The gradients of some of these gradients for some of what they depend on."""
@@ -123,7 +125,10 @@ class Twice:
 
 
 class _Recorded:
-    """A call and its gradient, both on the tape of a recording."""
+    """A call and its gradient, both on the tape of a recording.
+
+    has_two     whether an operation computes a gradient that has a history in another way than one without
+    """
 
     def __init__(self, twice: Twice, tracer: Tracer, results: list[Any]):
         backward = twice.backward
@@ -132,6 +137,7 @@ class _Recorded:
         self.leaves = leaves_with_gradients(tracer)
         chosen = [self.roots[i] for i in twice.present]
         self.operations = operations(tracer, self.roots)
+        self.has_two = any(getattr(node.op, "has_two_gradients", False) for node in self.operations)
         self.given = [cotangent(tracer, r) for r in (*chosen, *(self.leaves[key] for key in twice.started))]
         for tensor, flag in zip(self.given, twice.flags, strict=True):
             tensor._requires_grad = flag

@@ -269,6 +269,8 @@ class _LayerCall:
     """What the tape knows of one call of a layer."""
 
     rules = (_reads,) * 8
+    has_two_gradients = True
+    """One with a history is derived from the body; the other one computes in another order, and faster."""
 
     def __init__(self, kind: str, known: Any, sizes: Sizes, reverse: bool):
         self.kind, self.cell, self.sizes, self.reverse = kind, CELLS[kind], sizes, reverse

@@ -138,3 +138,22 @@ def gradients_with_a_history_of_a_recurrent_call_whose_gradients_come_by_the_bat
         second = torch.autograd.grad(loss, values, create_graph=True)[0]
         batch = torch.stack([torch.ones_like(second), second.detach()])
         yield [g.tolist() for g in torch.autograd.grad(second, values, batch, is_grads_batched=True)]
+
+
+@case
+def gradients_with_a_history_of_recurrent_calls(jit):
+    """They are derived from the steps, and have other last bits than those of a walk that leaves no history."""
+    torch.manual_seed(7)
+    x = torch.randn(4, 3)
+    for module in (torch.nn.GRUCell(3, 3), torch.nn.LSTMCell(3, 3), torch.nn.GRU(3, 3)):
+        call = jit(lambda a, module=module: torch.utils._pytree.tree_leaves(module(a))[0])
+        values = list(module.parameters())
+        for wanted in (values, values[:1], values[1:3]):
+            grads = torch.autograd.grad(call(x).square().sum(), wanted, create_graph=True)
+            yield [g.tolist() for g in grads]
+            yield [g.tolist() for g in torch.autograd.grad(sum(g.square().sum() for g in grads), values)]
+        y = torch.ones(3, requires_grad=True)
+        (grad,) = torch.autograd.grad((call(x * y) * y).sum() + (x * y).sum(), y, create_graph=True)
+        yield grad.tolist(), torch.autograd.grad(grad.sum(), y)[0].tolist()
+        call(x).sum().backward(create_graph=True)
+        yield [p.grad.tolist() for p in values]
