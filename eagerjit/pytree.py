@@ -203,6 +203,8 @@ def is_its_fields(value: Any) -> bool:
     if isinstance(value, (dict, list, set)):
         return False
     names = [f.name for f in dataclasses.fields(value)]
+    if any(isinstance(getattr(type(value), n, None), property) for n in names):
+        return False
     return own_attributes(value).keys() <= set(names) and all(hasattr(value, n) for n in names)
 
 
@@ -283,6 +285,16 @@ def records_in(structure: Structure) -> Iterator[type]:
         yield structure[0]
     for child in structure[2] if type(structure) is tuple else ():
         yield from records_in(child)
+
+
+def fields_in(structure: Structure) -> Iterator[tuple[type, tuple[str, ...]]]:
+    """The same with the names of the attributes that were taken."""
+    if is_record(structure):
+        kind, keys, _ = structure
+        if type(keys) is not Registered:
+            yield kind, keys.names if type(keys) is Derived else tuple(keys)
+    for child in structure[2] if type(structure) is tuple else ():
+        yield from fields_in(child)
 
 
 def steps_of(structure: Structure) -> Iterable[Any]:

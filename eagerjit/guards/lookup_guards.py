@@ -10,6 +10,7 @@ from typing import Any
 
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import Unchanged, has_own_attributes, is_plain
+from eagerjit.pytree import Structure, fields_in
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.runtime.program import Op
@@ -112,8 +113,27 @@ def guard_builtins(tracer: Tracer, journal: Journal) -> None:
             tables.guard_lack(builtins, name)
     for (_, name), kind in journal.lacked.items():
         if journal.is_outside(kind):
-            [names] = gc.get_referents(vars(kind))
-            tables.guard_lack(names, name)
+            tables.guard_lack(_names(kind), name)
+
+
+def guard_records(tracer: Tracer, journal: Journal, structure: Structure) -> None:
+    """Guard that the classes of objects that were taken apart let them answer for themselves."""
+    tables, changing = _Tables(tracer), journal.changing()
+    for kind, names in dict.fromkeys(fields_in(structure)):
+        for name in ("__getattribute__", *names):
+            for base in kind.__mro__:
+                if not base.__flags__ & _HEAP_TYPE or (id(base), name) in changing:
+                    continue
+                if name in vars(base):
+                    tables.guard_item(_names(base), name, vars(base)[name])
+                    break
+                tables.guard_lack(_names(base), name)
+
+
+def _names(kind: type) -> dict[str, Any]:
+    """The dictionary behind what `vars` shows of a class."""
+    [names] = gc.get_referents(vars(kind))
+    return names  # type: ignore[no-any-return]
 
 
 def _is_fixed(owner: ModuleType, value: Any) -> bool:

@@ -24,6 +24,7 @@ from eagerjit.guards.asked_classes import asked_classes
 from eagerjit.guards.comparing import Hooks, Unchanged, has_state
 from eagerjit.guards.definitions import note_partials
 from eagerjit.guards.likeness import likeness_of
+from eagerjit.guards.lookup_guards import guard_records
 from eagerjit.guards.structures import Structure, structure_of
 from eagerjit.guards.surroundings import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.guards.unread import unread
@@ -174,6 +175,7 @@ class Recording:
             function, owner = unwrap(self.function)
             surroundings = inspect_code(function, observer, owners := [x for x in (owner, *leaves) if x is not None])
             guards = add_guards(tracer, surroundings, journal)
+            guard_records(tracer, journal, structure)
             journal.beginning.refuse_filled()
             lists = [x for x in leaves if type(x) is list]
             guards += [Unchanged(x, journal.changing()) for x in lists if not journal.windows.histories.is_open(x)]

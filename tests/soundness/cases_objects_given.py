@@ -653,3 +653,20 @@ def a_gradient_of_some_results_where_code_met_later_assigns_what_was_read(jit):
         first, made = f(Doubled(x))
         (first.sum() + made.inputs.sum()).backward()
         yield x.grad
+
+
+@case
+def classes_that_come_to_answer_for_attributes_themselves(jit):
+    for make in (Batch, dataclasses.make_dataclass("Pair", ["inputs", "targets"])):
+        kind = type("Derived", (make,), {})
+        f = jit(lambda given: given.inputs * given.targets)
+        made = [kind(torch.ones(3), k) for k in (2, 2, 2, 3)]
+        yield [f(given) for given in made]
+        kind.targets = property(lambda self: 7)
+        yield [f(given) for given in made]
+        del kind.targets
+        yield [f(given) for given in made]
+        kind.__getattribute__ = lambda self, name: 5 if name == "targets" else object.__getattribute__(self, name)
+        yield [f(given) for given in made]
+        del kind.__getattribute__
+        yield [f(given) for given in made]
