@@ -127,7 +127,8 @@ class Twice:
 class _Recorded:
     """A call and its gradient, both on the tape of a recording.
 
-    has_two     whether an operation computes a gradient that has a history in another way than one without
+    has_two     whether an operation computes a gradient that has a history in another way than one without, and the
+                call may run again where nothing compiled computes it
     """
 
     def __init__(self, twice: Twice, tracer: Tracer, results: list[Any]):
@@ -137,7 +138,8 @@ class _Recorded:
         self.leaves = leaves_with_gradients(tracer)
         chosen = [self.roots[i] for i in twice.present]
         self.operations = operations(tracer, self.roots)
-        self.has_two = any(getattr(node.op, "has_two_gradients", False) for node in self.operations)
+        two = any(getattr(node.op, "has_two_gradients", False) for node in self.operations)
+        self.has_two = two and not backward.changes
         self.given = [cotangent(tracer, r) for r in (*chosen, *(self.leaves[key] for key in twice.started))]
         for tensor, flag in zip(self.given, twice.flags, strict=True):
             tensor._requires_grad = flag

@@ -183,3 +183,27 @@ def test_uses_are_added_in_the_plain_calls_order() -> None:
             found.append([None if g is None else g.tolist() for g in gradients])
             result = sum((g**2).sum() for g in gradients if g is not None and g.requires_grad)  # type: ignore[assignment]
     assert found[:3] == found[3:]
+
+
+def test_gradients_with_a_history_of_recurrent_calls_that_change_objects() -> None:
+    """Such a call cannot run again, and nothing compiled gives its gradient where another one has come before."""
+
+    class Carried(ej.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.state, self.calls = ej.nn.GRU(3, 3), None, 0
+
+        def forward(self, x: Any) -> Any:
+            out, state = self.layer(x[:, None], self.state)
+            self.state, self.calls = state.detach(), self.calls + 1
+            return x + out[:, 0]
+
+    module, head = Carried(), ej.nn.Linear(3, 3)
+    with ej.no_grad():
+        module(ej.ones(3, 3))
+    call = ej.jit(module.forward)
+    x = ej.arange(6.0).reshape(2, 3).requires_grad_()
+    out = head(call(x)) + x * 2
+    (grad,) = ej.autograd.grad(out.sum(), x, create_graph=True)
+    ((out**2).mean() + grad.square().sum()).backward()
+    assert module.calls == 2 and x.grad is not None
