@@ -26,7 +26,7 @@ from eagerjit.compiled.rebinding import served
 from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.effects.world import Heard, Rehearsed
-from eagerjit.recording.leaves import flatten_call, key_of, kinds_that_vary, overlaps
+from eagerjit.recording.leaves import flatten_call, kind_of, overlaps
 from eagerjit.recording.opening import Opening
 from eagerjit.recording.recorder import Recording
 from eagerjit.recording.recording_lock import Busy
@@ -102,8 +102,7 @@ class JitFunction(Function):
         with self._lock:
             super().clear()
             self.variants, self._pending = [], Pending()  # other threads may still walk through the old ones
-            self.info = CacheInfo()
-            self._eager, self._related, self._opening = False, None, Opening()
+            self.info, self._eager, self._related, self._opening = CacheInfo(), False, None, Opening()
             self._overlapping.clear()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -181,7 +180,7 @@ class JitFunction(Function):
                             self.info.hits += 1
                             self._put_first(variant)
                             return self._result(variant, flat, call)
-                if self._overlapping and _kind(structure, leaves, overlaps(leaves)) in self._overlapping:
+                if self._overlapping and kind_of(structure, leaves, overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return told_again(function, *call)
                 if (bound := served(self, structure, leaves, call)) is not None:
@@ -201,7 +200,8 @@ class JitFunction(Function):
             return self._served(found[0], found[1], call)
         if flat is MISS:
             self._warn("arguments share memory that it writes", made.written_at(), "Such calls run eagerly")
-            self._overlapping.add(_kind(structure, leaves, overlaps(leaves)))
+            self._overlapping.add(kind_of(structure, leaves, overlaps(leaves)))
+            self._forget([made])  # it takes tensors for views of one another, which those that it would serve are not
             return told_again(function, *call)
         return self._result(made, flat, call)
 
@@ -243,7 +243,7 @@ class JitFunction(Function):
 
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""
-        kind = _kind(structure, leaves)
+        kind = kind_of(structure, leaves)
         for variant in self.variants:
             if (variant.structure, variant.key) == kind and variant.applies(leaves):
                 return variant
@@ -274,7 +274,7 @@ class JitFunction(Function):
 
     def _trace(self, structure: Any, leaves: list[Any], heard: Heard) -> Callable[[], Variant]:
         """Record; a second call of the same kind tells that numbers vary, which not all uses of them allow."""
-        kind = _kind(structure, leaves)
+        kind = kind_of(structure, leaves)
         if any((v.structure, v.key) == kind for v in self.variants):
             try:
                 return self._recording.trace(structure, leaves, heard, PATIENCE, True)
@@ -286,7 +286,7 @@ class JitFunction(Function):
 
     def _record_for_later(self, structure: Any, leaves: list[Any], heard: Heard) -> None:
         """Record the call now, when all is as the call sees it, and compile in the background."""
-        pending, kind = self._pending, _kind(structure, leaves, mode.gradients())
+        pending, kind = self._pending, kind_of(structure, leaves, mode.gradients())
         pending.raise_failure()
         if pending.knows(kind):
             return
@@ -314,9 +314,14 @@ class JitFunction(Function):
     def publish(self, variant: Variant, replaced: list[Variant]) -> None:
         """Let a version serve calls, in place of others."""
         with self._lock:
-            self.withdraw([v.executable for v in replaced])
-            self.variants = [*(v for v in self.variants if not any(v is old for old in replaced)), variant]
+            self._forget(replaced)
+            self.variants = [*self.variants, variant]
             self._enter(variant)
+
+    def _forget(self, gone: list[Variant]) -> None:
+        with self._lock:
+            self.withdraw([v.executable for v in gone])
+            self.variants = [v for v in self.variants if not any(v is one for one in gone)]
 
     def _enter(self, variant: Variant) -> None:
         taken = taken_natively(variant.structure)
@@ -339,11 +344,6 @@ class JitFunction(Function):
             raise RuntimeError(message)
         self.info.eager_calls += 1
         warn(f"{message}. {consequence}.", JitWarning)
-
-
-def _kind(structure: Any, leaves: list[Any], *besides: Any) -> tuple[Any, ...]:
-    """What calls have in common that one version may serve."""
-    return structure, key_of(leaves, kinds_that_vary(structure)), *besides
 
 
 def jit(

@@ -212,6 +212,11 @@ def key_of(leaves: Sequence[Any], varying: Set[type] = frozenset()) -> tuple[Any
     return tuple(out)
 
 
+def kind_of(structure: Structure, leaves: Sequence[Any], *besides: Any) -> tuple[Any, ...]:
+    """What calls have in common that one version may serve."""
+    return structure, key_of(leaves, kinds_that_vary(structure)), *besides
+
+
 def overlaps(leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
     """The pairs of tensors among the leaves that may share memory."""
     arrays = [(i, x._data) for i, x in enumerate(leaves) if isinstance(x, Tensor)]

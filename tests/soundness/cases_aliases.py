@@ -6,7 +6,7 @@ import types
 
 import eagerjit as torch
 from eagerjit import nn
-from tests.soundness.framework import attempt, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 @case
@@ -616,3 +616,19 @@ def returned_data_lies_in_the_same_memory(jit):
     for x in (torch.arange(6.0), torch.arange(6.0)[1:], torch.arange(8.0)[3:].data, torch.ones(3, 4).T[1:]):
         for t in (*f(x), *g(x)):
             yield t, t.storage_offset(), len(t.untyped_storage())
+
+
+@case(outcome=FELL_BACK)
+def a_tensor_found_was_a_view_of_what_the_call_writes(jit):
+    state = types.SimpleNamespace(leaf=torch.ones(4).requires_grad_(), t=torch.ones(3, 4))
+
+    @jit
+    def f(x):
+        nn.init.normal_(state.leaf)
+        state.t = state.t * 2
+        return x + 1
+
+    yield f(torch.ones(1)), state.t
+    state.t = state.leaf[0]
+    for _ in range(3):
+        yield f(torch.ones(1)), state.t, state.leaf
