@@ -170,8 +170,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "columns": [Sample((IMAGE, (3, 2), (1, 2), (1, 0), (2, 1)))],
     "image_of_columns": [Sample((draw("c", (1, 12, 6)), (4, 5), (3, 2), (1, 2), (1, 0), (2, 1)))],
     "interpolate": [
-        *(Sample((IMAGE, (3, 7), (None, None), mode, False)) for mode in ("nearest", "bilinear", "bicubic")),
-        Sample((IMAGE, (8, 10), (2.0, 2.0), "nearest-exact", False))],
+        *(Sample((IMAGE, (3, 7), mode, False, None, None)) for mode in ("nearest", "bilinear", "bicubic")),
+        Sample((IMAGE, (8, 10), "nearest-exact", False, 2.0, 2.0))],
     "repeated_points": [Sample((IMAGE, (2, 3))), Sample((IMAGE, (1, 2)))],
     "smooth_line": [Sample((IMAGE, 3, 3, 1.7, (5, 3), False)), Sample((IMAGE, 2, 8, 0.5, (5, 9), True))],
     "unsmooth_line": [Sample((IMAGE, 3, 9, 1.8, (5, 3), False)), Sample((IMAGE, 2, 2, 0.5, (5, 9), True))],
@@ -353,7 +353,7 @@ RECURRENT: dict[str, list[Sample]] = {
     ],
     "recurrent_layer_gradient": [
         Sample(("LSTM", SEQUENCE, (H, C), STEPS, (C, H), TO_GATES, False, None, True,
-                (SEQUENCE - 0.5, SEQUENCE * 0.5, STEPS * 0.5))),
+                (SEQUENCE - 0.5, SEQUENCE * 0.5, draw("kept", (4, *SEQUENCE.shape))))),
         Sample(("RNN_RELU", SEQUENCE[:, 0], (H,), SEQUENCE[:, 1], (C,), C - 0.5, True, (2, 1), False,
                 (SEQUENCE[:, 0] - 0.5,))),
     ],

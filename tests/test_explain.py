@@ -13,6 +13,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from golden_calls import CALLS, GOLDEN
 
@@ -313,7 +314,7 @@ def test_calls_served_in_python_are_counted() -> None:
         return pair[0] + pair[1]
 
     for _ in range(3):
-        first((torch.ones(3), torch.ones(3)))
+        first((np.ones(3), np.ones(3)))  # arrays in containers become tensors there
     assert first.cache_info().compiles == 1 and first.cache_info().hits >= 2
 
 
