@@ -44,8 +44,8 @@ class _Entry(NamedTuple):
 class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)):  # type: ignore[misc]
     """A jitted function: `insert` adds an executable; a call that none serves is `fallback(*args, **kwargs)`.
 
-    Positional arguments are the executable's leaves, unless a plan says where these lie. Like a
-    function it binds to instances when stored on a class.
+    Positional arguments are the executable's leaves, unless a plan says where these lie. Like a function it binds to
+    instances when stored on a class.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_entries", "_words", "fallback")

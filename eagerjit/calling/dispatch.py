@@ -211,6 +211,10 @@ class Op:
             if outermost:
                 tracer.source = None
 
+    def is_taken_apart(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether a call that no Program takes runs its body operation by operation."""
+        return False
+
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program for arguments of these types, compiling it at the first such call."""
         if is_nowhere(common(arguments)):
@@ -232,6 +236,8 @@ class Op:
                     return result
                 if executable is made:
                     raise refusal(self.name, arguments)
+            if self.is_taken_apart(arguments):
+                return self.body(*arguments)
             if (near := reachable(arguments)) is not arguments:
                 return self.eager(near)
             try:

@@ -30,14 +30,13 @@ class UpdateRule(Op):
     def __init__(self, name: str, body: Callable[..., Any], numbers: Sequence[str]):
         super().__init__(name, body, None, numbers, differentiable=False)
 
-    def eager(self, arguments: tuple[Any, ...]) -> Any:
+    def is_taken_apart(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether what it writes shares memory with anything that it reaches."""
         parameters, gradients, *others = arguments
         listed = chain.from_iterable(x if isinstance(x, (list, tuple)) else (x,) for x in (parameters, *others))
         written = [x for x in listed if isinstance(x, Tensor)]
         reached = [*written, *gradients]
-        if share_memory(reached) and any(i < len(written) for _, i in overlaps(reached)):
-            return self.body(*arguments)
-        return super().eager(arguments)
+        return share_memory(reached) and any(i < len(written) for _, i in overlaps(reached))
 
 
 def as_dtype(x: Any, dtype: DType) -> Tensor:
