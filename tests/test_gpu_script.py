@@ -58,15 +58,7 @@ def collected(files: list[str], surroundings: dict[str, str]) -> int:
 def test_its_tests_can_be_imported_and_are_all(tmp_path: Path) -> None:
     files = [str(path.relative_to(ROOT)) for path in gpu_tests.files()]
     assert {"tests/test_examples.py", "tests/runtime/gpu/test_gpu_op_table.py"} <= {*files}
-    assert collected(files, environment(tmp_path)) == collected(marked(), {**os.environ}) > 90
-
-
-def marked() -> list[str]:
-    """Where tests for GPUs may be: files that say the mark, and all beside a conftest.py whose fixtures have it."""
-    saying = [path for path in (ROOT / "tests").rglob("*.py") if re.search(r"mark\.gpu", path.read_text())]
-    folders = {path.parent for path in saying if path.name == "conftest.py"}
-    files = {path for path in saying if path.name.startswith("test_") and not folders & {*path.parents}}
-    return [str(path.relative_to(ROOT)) for path in sorted(folders | files)]
+    assert collected(files, environment(tmp_path)) == collected(["tests"], {**os.environ}) > 90
 
 
 def test_its_benchmarks_can_be_imported(tmp_path: Path) -> None:
