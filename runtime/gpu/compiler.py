@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.runtime import cache, cpu
+from eagerjit.runtime import cache, cpu, syntax_trees
 from eagerjit.runtime.gpu.cubin import parameters, resources
 from eagerjit.runtime.gpu.descriptors import NAMES, Box, Descriptor
 from eagerjit.runtime.records import record
@@ -58,6 +58,20 @@ def written(text: str) -> Path:
         new.write_text(text)
         new.replace(path)
     return path
+
+
+@lru_cache(maxsize=1)
+def _parses_alone() -> None:
+    """Have Triton make a kernel's syntax tree while no other thread makes one: kernels are compiled by several."""
+    from triton.runtime.jit import JITFunction
+
+    parse = JITFunction.parse
+
+    def parse_alone(function: Any) -> Any:
+        with syntax_trees.alone():
+            return parse(function)
+
+    JITFunction.parse = parse_alone
 
 
 @contextlib.contextmanager
@@ -108,6 +122,7 @@ def compile(
     import triton
     from triton.backends.compiler import GPUTarget
 
+    _parses_alone()
     function = _function(text, name, False)
     names = list(signature)
     attributes = {(names.index(a),): [["tt.divisibility", 16]] for a in aligned}

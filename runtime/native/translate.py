@@ -8,14 +8,11 @@ drop them.
 from __future__ import annotations
 
 import ast
-import gc
 import re
-import sys
-import threading
-import time
 from collections.abc import Iterable, Sequence
-from types import FrameType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 
+from eagerjit.runtime import syntax_trees
 from eagerjit.runtime.native.expressions import STORAGE, Symbols, TranslationError
 from eagerjit.runtime.native.language import Global, Signature
 from eagerjit.runtime.native.statements import FunctionTranslator
@@ -196,41 +193,9 @@ def _symbol(module: ModuleType, name: str) -> str:
 def _definitions(module: ModuleType) -> list[ast.FunctionDef]:
     assert module.__file__ is not None
     with open(module.__file__, encoding="utf-8") as file:
-        tree = _parsed(file.read(), module.__file__)
+        with syntax_trees.alone():
+            tree = ast.parse(file.read(), module.__file__)
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-
-
-_PARSERS = 1.0
-"""Seconds that other threads' parsers are waited for at most."""
-
-
-def _parsed(text: str, file: str) -> ast.Module:
-    """A syntax tree, made while no other thread makes one.
-
-    CPython counts how deep trees are for all threads together, and raises SystemError in a thread that another one came
-    in between of, which happens where a collection of garbage runs Python code.
-    """
-    latest = time.monotonic() + _PARSERS
-    while _others_parse() and time.monotonic() < latest:
-        time.sleep(0.001)
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return ast.parse(text, file)
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _others_parse() -> bool:
-    """Whether another thread is at making a syntax tree."""
-    for thread, innermost in sys._current_frames().items():
-        frame: FrameType | None = innermost if thread != threading.get_ident() else None
-        while frame is not None:
-            if frame.f_code is ast.parse.__code__:
-                return True
-            frame = frame.f_back
-    return False
 
 
 def _signature(function: FunctionType) -> Signature:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import ctypes
-import gc
 import importlib.util
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,6 @@ import numpy as np
 import pytest
 
 from eagerjit.runtime import cpu
-from eagerjit.runtime.native import translate as translator
 from eagerjit.runtime.native.translate import TranslationError, translate
 
 I64, F64, F32, PTR = ctypes.c_int64, ctypes.c_double, ctypes.c_float, ctypes.c_void_p
@@ -225,36 +221,3 @@ def test_two_modules_may_not_define_the_same_public_function(tmp_path: Path) -> 
         (tmp_path / f"{name}.py").write_text("def f(x):\n    return _g(x)\n\ndef _g(x):\n    return x\n")
     with pytest.raises(TranslationError, match="also defines f"):
         translate([load(tmp_path / "one.py"), load(tmp_path / "two.py")])
-
-
-def test_no_syntax_tree_is_made_while_another_thread_makes_one() -> None:
-    """CPython counts the depth of syntax trees for all threads together."""
-    source, held, free = Path(translator.__file__).read_text(), threading.Event(), threading.Event()
-    made, errors = list[ast.Module](), list[SystemError]()
-
-    def hold(phase: str, info: object) -> None:
-        if threading.current_thread() is other:
-            held.set()
-            free.wait(10)
-
-    def parse(function: Callable[[str, str], ast.Module]) -> None:
-        try:
-            made.append(function(source, "source"))
-        except SystemError as error:
-            errors.append(error)
-
-    other = threading.Thread(target=parse, args=(ast.parse,))
-    ours = threading.Thread(target=parse, args=(translator._parsed,))
-    gc.callbacks.append(hold)
-    try:
-        other.start()
-        assert held.wait(10), "making a tree collects garbage"
-        ours.start()
-        ours.join(0.1)
-        waits = ours.is_alive() and not made
-        free.set()
-        other.join()
-        ours.join()
-    finally:
-        gc.callbacks.remove(hold)
-    assert waits and not errors and len(made) == 2
