@@ -49,7 +49,7 @@ def test_warps_read_rows(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch)
         return result
 
     monkeypatch.setattr(triton, "compile", compile)
-    hinted = [launch for m in made for launch in m.launched if "tl.max_contiguous" in launch.source.text]
+    hinted = [launch for m in made for launch in m.launched if "read_along(" in launch.source.text]
     assert hinted
     for launch in hinted:
         gpu_kernels.binary(launch, 90)

@@ -7,8 +7,8 @@
 Of many channels, or rows of w, a block of the sum has one tap: the sum runs over taps first. Where the tensors that are
 multiplied have them last in memory, a thread reads several at once. Columns of w's gradient have one tap likewise.
 
-A warp has to read along neighbours in memory, which Triton cannot tell of what is gathered: `_read_along` says which
-dimension of a block they are along, and that a thread may read no more than one at once.
+A warp has to read along neighbours in memory, which Triton cannot tell of what is gathered: `_read_along` says to
+versions that can be told which dimension of a block they are along, and that a thread may read no more than one at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, blocks_of, known
-from eagerjit.compiler.codegen.triton.names import along
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.product_text import CONSTANTS, PART_OF_TILE, gathered, shared_sum
 from eagerjit.compiler.codegen.triton.source import (
@@ -156,7 +155,7 @@ class ConvolutionText(KernelText):
             return place  # which Triton can tell
         of_points = side == "left" and result != "w" and self.by_taps
         down = of_points or (side == "right" and result != "x")
-        return along(place, int(not down))
+        return self.read_along(place, int(not down))
 
     def _joined(self, conditions: Sequence[str]) -> str:
         """All of these conditions: first those on the index of the sum alone, so that few are of a whole block."""

@@ -18,6 +18,16 @@ from eagerjit.runtime.records import record
 
 Axes = frozenset[str]
 NONE: Axes = frozenset()
+READ_ALONG = """# Up to Triton 3.8 this only says along which dimension a warp reads; later versions would believe it.
+ASKED = tl.constexpr(triton.__version__.startswith(("3.6.", "3.7.", "3.8.")))
+
+
+@triton.jit
+def read_along(places, down: tl.constexpr, across: tl.constexpr):
+    if ASKED:
+        places = tl.max_contiguous(tl.multiple_of(places, (1, 1)), (down, across))
+    return places
+"""
 
 
 @record(frozen=True)
@@ -169,8 +179,13 @@ class KernelValues:
         if not terms:
             return param, axes
         if len(terms) > 1 and axes >= frozenset("ti") and self._are_apart(index):
-            return f"{param} + {along(' + '.join(terms), 1)}", axes
+            return f"{param} + {self.read_along(' + '.join(terms), 1)}", axes
         return f"{param} + " + (terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"), axes
+
+    def read_along(self, places: str, dimension: int) -> str:
+        """The text of a block's places of which one thread reads one, and a warp those along a dimension."""
+        self.functions["read_along"] = Function("read_along", READ_ALONG)
+        return f"read_along({places}, {('2, 1', '1, 2')[dimension]})"
 
     def _are_apart(self, index: Index) -> bool:
         """Whether a row's elements are in steps, or where loaded numbers say, and no column's follow each other."""
@@ -247,14 +262,6 @@ class KernelValues:
         self.emit(f"{name} = {value.text}")
         self.values[name] = Name(name, dtype, frozenset("i"))
         self.values[f"{param}_place"] = Name(self.address(param, index)[0], dtype)
-
-
-def along(places: str, dimension: int) -> str:
-    """The text of a block's places of which one thread reads one, and a warp those along a dimension.
-
-    Triton's versions differ in what a warp reads where they cannot tell which elements follow each other.
-    """
-    return f"tl.max_contiguous(tl.multiple_of({places}, (1, 1)), {((2, 1), (1, 2))[dimension]})"
 
 
 def memory_of(key: object) -> str:

@@ -72,7 +72,7 @@ class ProductText(KernelText):
         self._lines(
             *lines,
             "product = tl.full((ROWS, COLUMNS), 0.0, tl.float32)",
-            f"for done in range({begin}, {end}, DEPTH):",
+            f"for done in range({begin}, {self._stop(end)}, DEPTH):",
             *(f"    {line}" for line in factor_loads(self.product, places)),
             f"    {_product('32')}",
         )
@@ -100,13 +100,23 @@ class ProductText(KernelText):
         across, down = "tl.arange(0, DEPTH)[None, :]", "tl.arange(0, DEPTH)[:, None]"
         self._lines(
             f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})",
-            f"for done in range({begin}, {end}, DEPTH):",
+            f"for done in range({begin}, {self._stop(end)}, DEPTH):",
             f"    a = tl.load(left, mask=(y < {m}) & ({across} < {end} - done), other=0.0)",
             f"    b = tl.load(right, mask=({down} < {end} - done) & (x < {n}), other=0.0)",
             f"    {_product(wide)}",
             f"    left += {_times('DEPTH', a_column)}",
             f"    right += {_times('DEPTH', b_row)}",
         )
+
+    def _stop(self, end: str) -> str:
+        """Where the loop ends: of a single step, which Triton must not know, as long as something follows.
+
+        A product that starts at 0, and what is added to it, it would make a product that starts at what is added, which
+        rounds otherwise than the two one after the other. A grid has one program in its third dimension.
+        """
+        if not self.rest or not end.isdigit():
+            return end
+        return f"{end} + tl.program_id(2) if DEPTH >= {end} else {end}"
 
     def _lines(self, *lines: str) -> None:
         for line in lines:
