@@ -8,7 +8,7 @@ PARTS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
 # Otherwise each worker, and each process that tests start, would compile every file again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo digits test test-top $(PARTS:%=test-%) kernels lint bench packages clean
+.PHONY: demo digits test test-top $(PARTS:%=test-%) kernels ptx lint bench packages clean
 
 demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it; DEVICE=cuda: on a GPU.
 	$(BIN)/python examples/train_gpt.py $(if $(DEVICE),--device $(DEVICE))
@@ -27,6 +27,9 @@ $(PARTS:%=test-%): test-%: $(VENV)/test.stamp
 
 kernels: $(VENV)/test.stamp  ## Run every op's kernels for GPUs by Triton's interpreter, compile them (for SECONDS), print the shares.
 	$(BIN)/python -m benchmarks.gpu_coverage --cubin $(if $(SECONDS),--seconds $(SECONDS))
+
+ptx: $(VENV)/test.stamp  ## Run the tests that need a GPU on a fake one that executes what Triton compiles; CAPABILITY=sm_80: for another.
+	EAGERJIT_TESTS_PTX=$(or $(CAPABILITY),sm_90) $(BIN)/python -m pytest -n 2 -q -m gpu tests/runtime/gpu
 
 lint: $(VENV)/test.stamp  ## Check style and types.
 	$(BIN)/ruff check .

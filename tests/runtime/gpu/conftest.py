@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from fake_driver import FakeLibrary
-from machines import Machine, compile_for, interpreted, machine
+from machines import GPU, Machine, compile_for, interpreted, machine
 
 from eagerjit.cuda import execution
 from eagerjit.runtime.gpu.devices import Device, Platform, using
@@ -41,7 +41,7 @@ def cuda(library: FakeLibrary, platform: Platform) -> Iterator[Platform]:
         execution.compile = before
 
 
-@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["fake", pytest.param(GPU, marks=pytest.mark.gpu)])
 def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
     """A device, fake or a GPU. What is still queued at the end is done, and checked."""
     with machine(request.param) as found:

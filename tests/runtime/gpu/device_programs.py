@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "oracle"))
 
 @contextlib.contextmanager
 def devices(kind: str) -> Iterator[None]:
-    """Within the context tensors can lie on a device, "fake" or "gpu"."""
+    """Within the context tensors can lie on a device, that of a machine."""
     with machine(kind) as target:
         before, execution.compile = execution.compile, compile_for(target)
         try:
@@ -81,7 +81,7 @@ def name_problems(kind: str, name: str, most: int = 2) -> list[str]:
 
 ANYWHERE = frozenset(
     "torch.from_numpy torch.utils.data.DataLoader Tensor|Module.to Tensor|Module.cpu Tensor|Module.cuda "
-    "Tensor.type".split()
+    "Tensor.type torch.FloatTensor torch.LongTensor".split()
 )
 """Names that give tensors where they are asked to, whatever the default is."""
 ARRAYS = "can't convert"
@@ -101,10 +101,25 @@ def differences(run: Callable[[str], tuple[Any, Any, Any]], anywhere: bool = Fal
             yield from compared("results", tensors_of(found), tensors_of(expected), anywhere)
             yield from compared("arguments", there, here, anywhere)
             if targets:
-                yield from compared("gradients", gradients(found, targets), gradients(expected, sources), anywhere)
+                yield from _gradients_compared((found, targets), (expected, sources), anywhere)
         except Exception as error:
             if not str(error).startswith(ARRAYS):
                 yield f"{type(error).__name__}: {error}"[:300]
+
+
+def _gradients_compared(there: tuple[Any, Any], here: tuple[Any, Any], anywhere: bool) -> Iterator[str]:
+    """What differs between gradients, or between the errors that ask for ones that there are not."""
+    try:
+        expected = gradients(*here)
+    except RuntimeError as error:
+        try:
+            gradients(*there)
+            yield f"gradients without {error}"
+        except RuntimeError as other:
+            if str(other) != str(error):
+                yield f"gradients: {other}, not {error}"
+        return
+    yield from compared("gradients", gradients(*there), expected, anywhere)
 
 
 def gradients(results: Any, targets: Sequence[Any]) -> list[Any]:

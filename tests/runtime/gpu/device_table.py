@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 
 def problems(kind: str, name: str) -> list[str]:
-    """What is wrong with an op on a machine, "fake" or "gpu".
+    """What is wrong with an op on a machine.
 
     Every sample is jitted and called on tensors of the host, and as graphs on tensors that lie on the device.
     """

@@ -37,7 +37,7 @@ STATUSES = {
     901: ("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"),
     904: ("CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"),
 }
-ATTRIBUTES = {75: 9, 76: 0, 16: 132, 10: 32, 1: 1024, 39: 2048, 97: 232448, 8: 49152}
+ATTRIBUTES = {16: 132, 10: 32, 1: 1024, 39: 2048, 97: 232448, 8: 49152}
 WITHOUT_CONTEXT = {
     "cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute",
     "cuDeviceGetUuid", "cuDeviceCanAccessPeer", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
@@ -66,7 +66,8 @@ class FakeDevice:
 class FakeLibrary(Work, Maps):
     """The functions, and what a test wants to know of them: `calls`, `memory`, `fail`, `lose`, `leaks`."""
 
-    def __init__(self, devices: int = 1, total: int = 1 << 30, progress: int | None = None):
+    def __init__(self, devices: int = 1, total: int = 1 << 30, progress: int | None = None, capability: int = 90):
+        self.attributes = ATTRIBUTES | {75: capability // 10, 76: capability % 10}
         self.memory = Memory()
         self.devices = [FakeDevice(index, total) for index in range(devices)]
         self.functions: dict[str, Any] = {}
@@ -285,7 +286,7 @@ class FakeLibrary(Work, Maps):
         out[0] = self.devices[device].total
 
     def cuDeviceGetAttribute(self, out: Any, attribute: int, device: int) -> None:
-        out[0] = ATTRIBUTES.get(attribute, 0)
+        out[0] = self.attributes.get(attribute, 0)
 
     def cuDeviceGetUuid(self, out: int, device: int) -> None:
         ctypes.memset(out, device + 1, 16)

@@ -5,21 +5,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import ptx_threads
 from fake_driver import FakeLibrary
 from fake_maps import MapWord, TensorMap
 
+from eagerjit.compiled import gpu_kernels
 from eagerjit.cuda.execution import Compile, compiled, layouts
 from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.gpu.descriptors import FORMATS, ITEMSIZES, Box, Descriptor
 from eagerjit.runtime.gpu.devices import Device, platform, using
-from eagerjit.runtime.gpu.launch import Kernel
+from eagerjit.runtime.gpu.launch import Kernel, added
 
 F32 = np.dtype(np.float32)
+GPU = os.environ.get("EAGERJIT_TESTS_PTX", "gpu")
+"""The machine of tests that need a GPU: one, or "sm_80" or the like for a fake device that executes PTX in its place."""
 
 PTX = b"""
 .version 7.0
@@ -79,6 +84,8 @@ class Machine:
     device: Device
     add_one_image: bytes
     library: FakeLibrary | None = None
+    executes: int = 0
+    """The compute capability whose PTX a fake device executes; 0: it runs kernels by Triton's interpreter."""
 
     def add_one(self) -> Kernel:
         return Kernel(self.device, self.add_one_image, "add_one", ("pointer", "pointer", "i32"), warps=4)
@@ -92,14 +99,15 @@ class Machine:
 
 @contextlib.contextmanager
 def machine(kind: str) -> Iterator[Machine]:
-    """The machine "fake" or "gpu"."""
+    """The machine "fake", "gpu", or "sm_80" or another one whose PTX a fake device executes."""
     if kind == "gpu":
         yield Machine(platform().device(0), PTX + b"\0")
         return
-    library = FakeLibrary(total=1 << 32)
+    executes = int(kind.removeprefix("sm_")) if kind.startswith("sm_") else 0
+    library = FakeLibrary(total=1 << 32, capability=executes or 90)
     image = library.define("add_one", (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int32), add_one)
     with using(library.driver()) as found:
-        yield Machine(found.device(0), image, library)
+        yield Machine(found.device(0), image, library, executes)
 
 
 WORDS = {"pointer": ctypes.c_uint64, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "map": MapWord}
@@ -152,6 +160,27 @@ def interpreted(library: FakeLibrary) -> Compile:
     return compile
 
 
+def executed(library: FakeLibrary, capability: int) -> Compile:
+    """Kernels as they are compiled for a GPU of this compute capability: the fake device executes their PTX."""
+    numbers = itertools.count()
+
+    def compile(launch: Any, device: Any) -> Kernel:
+        binary, own = gpu_kernels.binary(launch, capability), layouts(launch)
+        hidden = added(binary.name, own, binary.parameters)
+        name = f"{binary.name}_{next(numbers)}"
+
+        def body(run: Any, *words: Any) -> None:
+            values = [w if isinstance(w, TensorMap) else int(w).to_bytes(8, "little", signed=w < 0) for w in words]
+            ptx_threads.run(binary.ptx, library.memory, name, run.grid, run.block[0], run.shared, values)
+
+        image = library.define(name, tuple(WORDS[k] for k in (*own, *["pointer"] * hidden)), body)
+        return Kernel(device, image, name, own, binary.warps, binary.shared, hidden, binary.boxes)
+
+    return compile
+
+
 def compile_for(target: Machine) -> Compile:
     """How kernels are made for a machine."""
-    return compiled if target.library is None else interpreted(target.library)
+    if target.library is None:
+        return compiled
+    return executed(target.library, target.executes) if target.executes else interpreted(target.library)

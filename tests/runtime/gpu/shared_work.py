@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
+from machines import GPU
 
 PARTS = 6
 WORKERS = min(12, len(os.sched_getaffinity(0)))
-SLOWEST = 90.0
+SLOWEST = 90.0 if GPU == "gpu" else 1200.0
 """Seconds that a name may take."""
 END = float(os.environ.get("EAGERJIT_TESTS_END", "inf"))
 """When names are no longer begun, in seconds of `time.time`: what is known by then is told."""
@@ -33,7 +34,7 @@ def part_of(names: Sequence[str], part: int) -> list[str]:
     return list(names[part::PARTS])
 
 
-def problems(check: Check, names: Iterable[str], kind: str = "gpu") -> list[str]:
+def problems(check: Check, names: Iterable[str], kind: str = GPU) -> list[str]:
     """What is wrong with these names; without anything wrong, but names for which there is no time, a skipped test."""
     left, late, found = deque(names), list[str](), list[str]()
 

@@ -13,7 +13,7 @@ import device_programs
 import device_table
 import shared_work
 
-WITHOUT = frozenset({"linspace", "long_arange", "arange", "filled", "triangle_indices"})
+WITHOUT = frozenset({"linspace", "long_arange", "arange", "filled", "triangle_indices", "fft_frequencies"})
 """Ops that make tensors of nothing."""
 ELSEWHERE = frozenset({"torch.amp.autocast", "Module.to"})
 """Names whose samples say themselves that it is the CPU."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from device_programs import devices
 from fake_driver import FakeLibrary
-from machines import box
+from machines import GPU, box
 
 import eagerjit as ej
 from eagerjit.compiled import gpu_kernels
@@ -306,7 +306,7 @@ def test_on_a_gpu(name: str) -> None:
         gradients = ej.autograd.grad((result.float() * 2).sum(), there)
         return [x.detach().cpu().float() for x in (result, *gradients)]
 
-    with devices("gpu"):
+    with devices(GPU):
         found = run("cuda")
     for a, e in zip(found, run("cpu"), strict=True):
         assert (a - e).abs().max().item() <= 0.03 * e.abs().max().item()
