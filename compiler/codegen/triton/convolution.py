@@ -7,8 +7,8 @@
 Of many channels, or rows of w, a block of the sum has one tap: the sum runs over taps first. Where the tensors that are
 multiplied have them last in memory, a thread reads several at once. Columns of w's gradient have one tap likewise.
 
-A warp has to read along neighbours in memory, which Triton cannot tell of what is gathered: `_read_along` says to
-versions that can be told which dimension of a block they are along, and that a thread may read no more than one at once.
+A warp has to read along neighbours in memory, which Triton cannot tell of what is gathered: to versions that can be
+told `_read_along` says which dimension of a block they are along, and that a thread may read no more than one at once.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from eagerjit.runtime.gpu.launch import Kernel, added
 
 F32 = np.dtype(np.float32)
 GPU = os.environ.get("EAGERJIT_TESTS_PTX", "gpu")
-"""The machine of tests that need a GPU: one, or "sm_80" or the like for a fake device that executes PTX in its place."""
+"""The machine of tests that need a GPU: one, or "sm_80" or the like for a fake one that executes PTX in its place."""
 
 PTX = b"""
 .version 7.0
