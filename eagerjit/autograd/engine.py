@@ -13,7 +13,6 @@ from eagerjit.autograd.callbacks import with_callbacks
 from eagerjit.autograd.expansion import (
     CHECKPOINTS,
     EXPANDED,
-    GRADIENTS,
     beginning,
     current,
     expand_checkpoints,
@@ -32,7 +31,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import pause_observation, resume_observation
 
 Trail = dict[Key, list[Tensor]]
-_expanded, _gradients, _checkpoints = EXPANDED.data, GRADIENTS.data, CHECKPOINTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
+_expanded, _checkpoints = EXPANDED.data, CHECKPOINTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
 
 
 @with_callbacks
@@ -59,7 +58,7 @@ def run(
     if not first:  # otherwise part of another walk, whose edges lead through the histories that targets have
         refresh_all(targets or ())
     alone = trail is None and starts is None and not first
-    if alone and not mode.tracing() and not _expanded and not (create_graph and (_gradients or _checkpoints)):
+    if alone and not mode.tracing() and not _expanded and not (create_graph and _checkpoints):
         before = mode.set_modes(bool(create_graph), True)
         try:
             found = plain.walk(roots, grads, targets, retain_graph, create_graph)

@@ -9,7 +9,7 @@ where a gradient through it has a history: that is the history of the part's val
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -19,13 +19,8 @@ from eagerjit.state import state, taken_apart, untraced
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
-Expand = Callable[[], Sequence[Tensor]]
-
 EXPANDED: WeakKeyDictionary[GradNode, Sequence[Tensor]] = WeakKeyDictionary()
 """What the results of a node that was taken apart are now."""
-
-GRADIENTS: WeakSet[GradNode] = WeakSet()
-"""The nodes of calls' gradients; their ops have the call's node, and what makes both results again (`apart`)."""
 
 CHECKPOINTS: WeakSet[GradNode] = WeakSet()
 """The nodes of checkpoints, whose ops run their parts again."""
@@ -43,15 +38,19 @@ def beginning() -> float:
     return 0 if state.tracer is None else state.tracer.first_sequence
 
 
-def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:
-    """Take apart the gradients of calls among these nodes, and their calls: all, or those whose call is apart already.
+def is_gradient(node: GradNode) -> bool:
+    """Whether a node is the gradient of a compiled call: its op has the call's node, and makes both again."""
+    return getattr(node.op, "call_node", None) is not None
 
-    Returns whether there were any.
+
+def expand_gradients(several: set[GradNode], nodes: Collection[GradNode], all_of_them: bool) -> bool:
+    """Take apart the gradients of calls among nodes, and their calls: all, or those whose call is apart already.
+
+    `several` are the nodes that stand for several operations. Returns whether there were any.
     """
-    gradients = [n for n in nodes if n in GRADIENTS and (all_of_them or n.op.call_node in EXPANDED)]
+    gradients = [n for n in several if is_gradient(n) and (all_of_them or n.op.call_node in EXPANDED)]
     for gradient in sorted(gradients, key=lambda n: n.sequence):
-        both: tuple[Expand, Expand] = gradient.op.apart
-        for node, make in zip((gradient.op.call_node, gradient), both, strict=True):
+        for node, make in ((gradient.op.call_node, gradient.op.call_again), (gradient, gradient.op.again)):
             if node not in EXPANDED:
                 first = mode.next_sequence()
                 with untraced(), taken_apart():
@@ -69,7 +68,7 @@ def joined_calls(nodes: dict[GradNode, list], several: set[GradNode], wanted: An
     for (gradient, edges), (call, call_edges) in itertools.pairwise(nodes.items()):
         if gradient not in several or call not in several:
             continue
-        if getattr(gradient.op, "call_node", None) is not call or not (gradient.inputs and call.inputs):
+        if not is_gradient(gradient) or gradient.op.call_node is not call or not (gradient.inputs and call.inputs):
             continue
         captured = wanted is not None and any((call, i) in wanted for i in range(call.op.n_outputs(call)))
         if not captured and gradient.op.joins(gradient, edges, call, call_edges):

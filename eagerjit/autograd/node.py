@@ -14,6 +14,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import is_recorded_natively
 from eagerjit.runtime.instructions import instructions
+from eagerjit.runtime.native.agreed import KIND_STRANGE
 from eagerjit.runtime.native.context import MOST_BITS
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
@@ -143,12 +144,12 @@ class Several:
 
     Its gradients are added to what has reached its inputs before, use by use, as those of the operations would be.
 
-    walked_alone    whether a walk goes through it as through any node, whatever else there is
+    walked_as       what it is to a walk by native code
     """
 
     rules = None
     partial = True
-    walked_alone = False
+    walked_as = KIND_STRANGE
     __slots__ = ()
 
     @property

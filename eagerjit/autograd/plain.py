@@ -1,7 +1,7 @@
 """The plain walk backwards, which native code does (`runtime/native/walk.py`): what Python tells it and does for it.
 
 It is that of the engine, node for node and bit for bit, without what few walks meet: recording, hooks of nodes,
-gradients of compiled calls' gradients.
+gradients of compiled calls' gradients that have a history.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eagerjit.autograd.release import lighten
 from eagerjit.autograd.stale import check_versions
 from eagerjit.autograd.walk_graph import key_of
 from eagerjit.runtime import walking
-from eagerjit.runtime.native.agreed import KIND_CALL, KIND_OP, KIND_OTHER, KIND_STRANGE
+from eagerjit.runtime.native.agreed import KIND_OP, KIND_OTHER, KIND_STRANGE
 from eagerjit.runtime.walking import OpFacts
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import beside
@@ -46,7 +46,7 @@ def _kind_of(kind: type) -> int:
 
     found = KIND_OP if issubclass(kind, Op) else KIND_OTHER
     if getattr(kind, "partial", False):
-        found = KIND_CALL if getattr(kind, "walked_alone", False) else KIND_STRANGE
+        found = getattr(kind, "walked_as", KIND_STRANGE)
     elif hasattr(kind, "__getattr__"):
         found = KIND_STRANGE
     _kinds[kind] = found
@@ -75,14 +75,26 @@ def _gradients(node: GradNode, incoming: Any, needs: Any, create_graph: bool, sh
 def _through_call(
     node: GradNode, incoming: Any, needs: tuple[bool, ...], known: list[Any], create_graph: bool
 ) -> Any:
-    """Gradients for the inputs of a compiled call, added to those known."""
+    """Gradients for the inputs of a compiled call, or of the gradient of one, added to those known."""
     node.op.check(node, incoming, needs)
+    return _without_casting(node.op.backward_onto, node, incoming, needs, known, create_graph)
+
+
+def _through_both(
+    gradient: GradNode, call: GradNode, incoming: Any, of_call: Any, needs: tuple[bool, ...], known: list[Any]
+) -> Any:
+    """Gradients for the inputs of a compiled call, from those of its gradient and of the call."""
+    return _without_casting(gradient.op.backward_with_call, incoming, of_call, needs, known)
+
+
+def _without_casting(function: Any, *arguments: Any) -> Any:
+    """What a function gives while nothing is converted: gradients have the dtypes of what was."""
     casting = state.casting
     if casting is None:
-        return node.op.backward_onto(node, incoming, needs, known, create_graph)
-    set_casting(None)  # gradients have the dtypes of what was converted
+        return function(*arguments)
+    set_casting(None)
     try:
-        return node.op.backward_onto(node, incoming, needs, known, create_graph)
+        return function(*arguments)
     finally:
         set_casting(casting)
 
@@ -113,6 +125,7 @@ _WALKER = walking.Walker(
     used_up=_raise_used_up,
     is_whole=lambda op: not op.inner,
     through_call=_through_call,
+    through_both=_through_both,
     release_call=lambda node, gone: node.op.release(node, gone),
     add_part=lambda placed, node, base, total, grad: placed.add(key_of(base), node, total, grad),
     begin_parts=lambda placed, node, base, total, grad: placed.begin(key_of(base), node, total, grad),

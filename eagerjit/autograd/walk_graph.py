@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, beginning, current, expand_calls, expand_gradients
+from eagerjit.autograd.expansion import EXPANDED, beginning, current, expand_calls, expand_gradients
 from eagerjit.autograd.node import GradNode, edge, used_up
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
@@ -17,7 +17,7 @@ _SEQUENCES = (tuple, list)
 _CONSTANTS = frozenset({type(None), bool, int, float, str})
 _TENSORS = frozenset({Tensor, Parameter})  # those that need no look at what they derive from
 _sequence = operator.attrgetter("sequence")
-_expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain containers: asked at every walk whether they are empty
+_expanded = EXPANDED.data  # type: ignore[attr-defined]  # a plain container: asked at every walk whether it is empty
 
 
 def _edges(
@@ -116,7 +116,7 @@ def collect(
                 stack.append(e._node)
     if looked_into and expand_calls(looked_into, wanted, found):
         return collect(roots, wanted, again, first)
-    if _gradients and (again or _expanded) and expand_gradients(found, again):
+    if several and (again or _expanded) and expand_gradients(several, found, again):
         return collect(roots, wanted, again, first)
     if not ordered:
         found = {node: found[node] for node in sorted(found, key=_sequence, reverse=True)}

@@ -10,19 +10,19 @@ from typing import Any
 
 from eagerjit.autograd import walk_graph
 from eagerjit.autograd.release import first_freed
-from eagerjit.autograd.saved import Saved, operations
+from eagerjit.autograd.saved import operations
 from eagerjit.compiled.compilation import Report, describe, executable_of, simplified
-from eagerjit.compiled.late_reads import LateReads
-from eagerjit.compiled.visits import Visit, visit_of
+from eagerjit.compiled.parts import Cut, Part
+from eagerjit.compiled.visits import Numbers, Visit, visit_of
 from eagerjit.compiled.walks import Summary, Walk, cotangent, leaves_with_gradients, own, walk
 from eagerjit.compiler.ir import Graph, Node, ancestors
 from eagerjit.compiler.matching import matches
-from eagerjit.compiler.partition import GradientTrace, gradient_trace, saved_values, with_siblings
+from eagerjit.compiler.partition import gradient_trace, saved_values, with_siblings
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
 from eagerjit.recording.given_memory import leaves_given
 from eagerjit.recording.trace import Tracer
-from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.connections import KnownGradients
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.slots import Places
@@ -30,73 +30,6 @@ from eagerjit.watching.slots import Places
 Again = Callable[["Backward", Sequence[Any]], AbstractContextManager[tuple[Tracer, list[Any]]]]
 Compile = Callable[[], tuple[Any, Report, "Backward | None"]]
 """Makes the executable of a call, the report on it, and its gradient."""
-
-
-class Cut:
-    """A part of a joint graph, compiled: what it takes of the call besides the gradients that come in."""
-
-    def __init__(self, found: GradientTrace, kept: list[int], where: dict[int, Any]):
-        self.executable, self.report = executable_of(found.trace, found.trace.graph, [])
-        self.kept, self.read = kept, found.read
-        self.leaves = *found.numbers, *found.tensors
-        self.given = Places(where[leaf] for leaf in self.leaves)
-
-    def run(self, values: Sequence[Tensor], kept: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
-        """Its results for incoming gradients, and what the call kept and was called with; MISS if it refuses them."""
-        found = self.executable.run((*values, *[kept[i] for i in self.kept], *self.given.values(arguments)))
-        return found if found is MISS or isinstance(found, tuple) else (found,)
-
-
-@dataclass
-class Part:
-    """The compiled gradient of some results: what reaches the targets, alone or added to what reached them before.
-
-    targets     what gets a gradient: leaves of the call, or keys of another kind
-    repeated    those of them that are used more than once
-    cut         compiles the same gradient added, use by use, to what reached some of these before: so its sums are
-                those of the plain call
-    saved       values that the plain call's gradient refuses to find overwritten
-    visit       the operations that the walk goes through; of gradients of calls None
-    late        what code of the program's has read that runs with the gradient, if there is any
-    """
-
-    targets: list[Hashable]
-    repeated: list[Hashable]
-    plain: Cut
-    cut: Callable[[tuple[Hashable, ...]], Cut]
-    saved: list[Saved]
-    visit: Visit | None = None
-    late: LateReads | None = None
-    onto: dict[tuple[Hashable, ...], Cut] = field(default_factory=dict)
-
-    def holds(self) -> bool:
-        """Whether it is the gradient still: a walk may come to it when what its code reads has changed."""
-        return self.late is None or self.late.hold()
-
-    def totals(
-        self,
-        values: Sequence[Tensor],
-        kept: Sequence[Tensor],
-        arguments: Sequence[Any],
-        starts: dict[Hashable, Tensor | None],
-    ) -> dict[Hashable, Tensor]:
-        """Every target's gradient added to its start, in the order in which the plain call adds."""
-        summed = tuple([t for t in self.repeated if starts.get(t) is not None])
-        if summed:
-            onto = self.onto.get(summed)
-            if onto is None:
-                onto = self.onto[summed] = self.cut(summed)
-            begun: list[Any] = [starts[t] for t in summed]
-            found = onto.run((*values, *[t.contiguous() for t in begun]), kept, arguments)
-        else:
-            found = self.plain.run(values, kept, arguments)
-        if found is MISS:
-            raise RuntimeError("the compiled gradient of a call does not take the gradients that reached it")
-        totals = dict(zip(self.targets, found, strict=True))
-        for target, start in starts.items():
-            if start is not None and target in totals and target not in summed:
-                totals[target] = start + totals[target]
-        return totals
 
 
 @dataclass
@@ -121,6 +54,7 @@ class Backward:
     complete    the key of the gradient when all results have one, for all leaves
     hidden      values inside the call that gradients of gradients reach, by (operation, result)
     twice       histories of gradients
+    known       the gradients that native code finds by itself
     asked       how many questions the call and its gradient ask
     """
 
@@ -145,7 +79,16 @@ class Backward:
     complete: tuple[tuple[int, ...], tuple[Hashable, ...]] = ((), ())
     hidden: dict[tuple[int, int], int] = field(default_factory=dict)
     twice: dict[Any, Any] = field(default_factory=dict)
+    known: KnownGradients = field(default_factory=KnownGradients)
     asked: int = 0
+
+    def describe(self) -> None:
+        """Tell native code how many values inside the call gradients reach, and whether results depend on others."""
+        self.known.describe(len(self.hidden), bool(self.inner))
+
+    def ends(self, visit: Visit, freed: Numbers) -> bool:
+        """Whether nothing of the call is left to walk where these operations were freed."""
+        return visit.results <= freed and all(number in freed for number, _ in self.hidden)
 
     @property
     def executable(self) -> Cut:
@@ -264,6 +207,7 @@ def _compile_both(
     wanted = tuple(leaf for leaf in backward.leaves if leaf in joint.differentiated and leaf not in backward.apart)
     backward.complete = tuple(range(len(backward.roots))), wanted
     backward.parts[backward.complete] = part
+    backward.describe()
     return executable, report, backward
 
 

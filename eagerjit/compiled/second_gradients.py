@@ -15,11 +15,13 @@ from eagerjit.autograd import engine, walk_graph
 from eagerjit.autograd.function import FunctionOp
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
-from eagerjit.compiled.joint import Backward, Cut, Part, compile_keeping, compile_part
+from eagerjit.compiled.joint import Backward, compile_keeping, compile_part
+from eagerjit.compiled.parts import Cut, Part
 from eagerjit.compiled.visits import visit_of
 from eagerjit.compiled.walks import Walk, cotangent, leaves_with_gradients, walk
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
+from eagerjit.runtime.connections import KnownGradients
 from eagerjit.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Twice:
     targets     the leaves that have a gradient
     keeping     computes the gradients, and of what their own gradient needs what is dear: `kept_nodes`
     keys        what the gradient depends on: gradients and starts that were given, these results, leaves of the call
+    known       its gradients that native code finds by itself
     asks        whether it acts on what the call and its gradient do not ask for, which nothing compares: numbers, and
                 what code of the program's own reads; or the gradients are others than those without a history, and
                 nothing computes them
@@ -63,6 +66,7 @@ class Twice:
         self.backward, self.present, self.wanted, self.flags, self.started = backward, present, wanted, flags, started
         self.parts: dict[tuple[tuple[int, ...], tuple[Hashable, ...]], Part] = {}
         self.joined: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[Hashable, ...]], Part] = {}
+        self.known = KnownGradients()
         with backward.record(arguments) as (tracer, results):
             recorded = _Recorded(self, tracer, results)
             self.outputs = list(recorded.outputs)

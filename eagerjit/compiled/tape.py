@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
-import numpy as np
-
 from eagerjit.autograd import engine
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, made_again, replace
+from eagerjit.autograd.expansion import EXPANDED, made_again, replace
 from eagerjit.autograd.node import GradNode, refresh_all, used_up, versions_of
 from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
 from eagerjit.autograd.stale import stale_value
-from eagerjit.compiled.gradient_tape import Compiled, GradientOp, present_among, unwritten
-from eagerjit.compiled.joint import Backward, Part, compile_part
+from eagerjit.compiled.gradient_tape import Compiled, GradientOp, present_among, results_again, unwritten
+from eagerjit.compiled.joint import Backward, compile_part
+from eagerjit.compiled.known import as_known
+from eagerjit.compiled.parts import Part
 from eagerjit.compiled.second_gradients import Twice, hidden_values
-from eagerjit.compiled.visits import Numbers, Visit, visit_of
+from eagerjit.compiled.visits import visit_of
 from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
 from eagerjit.runtime import mode
+from eagerjit.runtime.connections import connects
 from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.native.agreed import KIND_CALL
 from eagerjit.runtime.source import here
-from eagerjit.state import state, untraced
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, version_of
 
 
 class CallOp(Compiled):
-    """The op of a node that is a compiled call. Native code makes them too (`runtime/connections.py`).
+    """The op of a node that is a compiled call."""
 
-    whole       the gradient that native code computes by itself
-    freed       what walks have freed of the call, each
-    last        what the last one has gone through
-    """
-
-    walked_alone = True
-    __slots__ = ("arguments", "differentiable", "freed", "last", "whole")
+    walked_as = KIND_CALL
+    __slots__ = ("differentiable",)
 
     def __init__(self, backward: Backward, arguments: tuple[Any, ...]):
-        self.differentiable, self.arguments = backward, arguments
-        self.kept, self.overwritten = (), None
-        self.freed: tuple[Numbers, ...] = ()
-        self.last: Visit | None = None
-        self.whole = None
+        self.differentiable, self.arguments, self.known = backward, arguments, backward.known
+        self.kept = self.values = self.freed = ()
+        self.last = self.overwritten = None
 
     @property
     def name(self) -> str:
@@ -82,7 +75,7 @@ class CallOp(Compiled):
         node.versions = versions_of(tensors)
         node.code, node.offset = here() or (None, None)
         node.hooks = node.overwritten = node.replaced = None
-        self.kept = [flat[i] for i in backward.kept]
+        self.kept = tuple([flat[i] for i in backward.kept])
         for position, index in enumerate(backward.roots):
             out = flat[index]
             out._node, out._index, out._requires_grad = node, position, True
@@ -125,6 +118,7 @@ class CallOp(Compiled):
         found = backward.parts.get((present, wanted))
         if found is not None and not (self.repeatable or found.holds()):
             backward.twice.clear()
+            backward.known.forget()
             found = None
         if found is None:
             with backward.record(self.arguments) as (tracer, results):
@@ -147,11 +141,11 @@ class CallOp(Compiled):
 
     def again(self) -> list[Tensor]:
         """The results that have gradients, by the plain call."""
-        return _results_again(self.differentiable, self.arguments)
+        return results_again(self.differentiable, self.arguments)
 
     def release(self, node: GradNode, gone: Collection[GradNode]) -> bool:
         """Note the part of the call that was walked last, and drop its values where nothing is left to be walked."""
-        visit = self.last
+        visit, backward = self.last, self.differentiable
         if visit is None:  # the walk went through the plain call's operations
             EXPANDED.pop(node, None)
             self.arguments = self.kept = ()
@@ -162,7 +156,7 @@ class CallOp(Compiled):
             ended = frozenset(key for key, t in pairs if any(s._node in gone for s in sources((t,), node)))
         freed = visit.freed(ended)
         self.freed = (*self.freed, freed)
-        ends = visit.results <= freed and all(number in freed for number, _ in self.differentiable.hidden)
+        ends = backward.ends(visit, freed)
         if ends:
             self.arguments = self.kept = ()
         return ends
@@ -183,9 +177,10 @@ class CallOp(Compiled):
             return self._by_operations(node, grads, needs, known, create_graph)
         self.last = part.visit
         starts = dict(zip(self.keys, known, strict=True))
-        begun = {key: starts[key] for key in part.repeated if starts[key] is not None}
+        begun = {key: starts[key] for key in part.summed(starts)}
         if not create_graph:
             found = part.totals(assumed, self.kept, self.arguments, starts)
+            self._teach(part, present, wanted, tuple(begun))
             return tuple([found.get(key) for key in self.keys])
         twice = self._twice(present, wanted, assumed, begun)
         if twice.asks:
@@ -208,16 +203,26 @@ class CallOp(Compiled):
             keeps = computed[len(twice.targets) :]
             found = dict(zip(twice.targets, computed, strict=False))
         if twice.outputs:
-            op = GradientOp(self, twice, keeps)
-            op.connect(node, [*assumed, *begun.values()], found)
-            again = functools.partial(_results_again, self.differentiable, self.arguments)
-            gradients = functools.partial(_gradients_again, node, self, twice, assumed, begun)
-            op.apart = again, gradients
-            GRADIENTS.add(found[twice.outputs[0]]._node)  # type: ignore[arg-type]  # just connected
+            GradientOp(self, node, twice, [*assumed, *begun.values()], keeps).connect(found)
+        self._teach(part, present, wanted, tuple(begun), twice)
         for key, start in starts.items():
             if start is not None and key in found and key not in begun:
                 found[key] = start + found[key]
         return tuple([found.get(key) for key in self.keys])
+
+    def _teach(
+        self,
+        part: Part,
+        present: tuple[int, ...],
+        wanted: tuple[Hashable, ...],
+        summed: tuple[Hashable, ...],
+        twice: Twice | None = None,
+    ) -> None:
+        """Let native code know a gradient, by itself or with its history."""
+        key = present, wanted, summed, None if twice is None else twice.flags
+        if not self.known.knows(key) and connects(CallOp, GradientOp):
+            made = as_known(part, self.differentiable, self.keys, *key[:3], twice=twice)
+            self.known.add(key, made)
 
     def _twice(
         self,
@@ -232,6 +237,7 @@ class CallOp(Compiled):
         found = self.differentiable.twice.get(key)
         if found is None:
             found = self.differentiable.twice[key] = Twice(self.differentiable, self.arguments, *key)
+            self.differentiable.describe()
         return found
 
     def _by_operations(
@@ -252,45 +258,3 @@ class CallOp(Compiled):
             replace(node, roots)
         by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
         return tuple(map(by_id.get, map(id, targets)))
-
-
-def _results_again(backward: Backward, arguments: tuple[Any, ...]) -> list[Tensor]:
-    """The results of a compiled call that have gradients, by the plain call."""
-    if backward.changes:
-        needed = "this gradient needs the function to run again"
-        raise RuntimeError(f"{backward.name}: {needed}, and it changes {backward.changes}")
-    before = mode.set_grad_mode(True)
-    try:
-        with untraced(), _put_back(backward.written.values(arguments)):
-            outputs = backward.rerun(arguments)
-    finally:
-        mode.set_grad_mode(before)
-    return [outputs[i] for i in backward.roots]
-
-
-@contextmanager
-def _put_back(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Afterwards the tensors are what they were, and have been written as often."""
-    kept = [(t, t.detach().clone(), version_of(t)) for t in tensors]
-    try:
-        yield
-    finally:
-        for tensor, value, version in kept:
-            if isinstance(tensor._data, np.ndarray):
-                tensor._data[...] = value._data
-            else:
-                tensor.detach().copy_(value)
-            if tensor._storage is not None:
-                tensor._storage.version = version
-
-
-def _gradients_again(
-    node: GradNode, call: CallOp, twice: Twice, grads: list[Tensor], starts: dict[Hashable, Tensor]
-) -> list[Tensor]:
-    """Its gradients, from the results that the plain call made."""
-    inputs = dict(zip(call.keys, node.inputs or (), strict=True))
-    known = [starts.get(key) for key in twice.wanted]
-    roots = [EXPANDED[node][i] for i in twice.present]
-    found = engine.run(roots, grads, [inputs[key] for key in twice.wanted], True, True, None, 0, known)
-    gradients: dict[Hashable, Any] = dict(zip(twice.wanted, found, strict=True))
-    return [gradients[key] for key in twice.outputs]

@@ -44,7 +44,7 @@ BESIDE = 6  # tasks, status, tables of functions, partials, counters, null
 MOST_HIDDEN = 48  # parameters that the compiler may add to a kernel: of its own, and with tensor maps
 
 # -- what an object is to the walk of a tape (`walk_graph.py`) --------------------------------------------------------
-KIND_STRANGE, KIND_OP, KIND_OTHER, KIND_CALL = 0, 1, 2, 3
+KIND_STRANGE, KIND_OP, KIND_OTHER, KIND_CALL, KIND_GRADIENT = 0, 1, 2, 3, 4  # the last is a compiled call's gradient
 PART_SHOWN, PART_WRITTEN = 1, 2  # of an operation's first argument
 
 # -- calls of the host that native code tries first -------------------------------------------------------------------

@@ -1,56 +1,65 @@
-"""Compiled calls on the tape: a node for the results of one, and its gradients where one Program gives them all."""
+"""Compiled calls on the tape: a node for the results of one, and one for its gradients where these have a history."""
 
 from __future__ import annotations
 
 from eagerjit.runtime.native.context import (
-    ARRAY_FLAGS,
     CALL_ARGUMENTS,
     CALL_BACKWARD,
     CALL_DEFAULTS,
-    CALL_FREED,
     CALL_KEPT,
-    CALL_LAST,
-    CALL_OVERWRITTEN,
+    CALL_KNOWN,
     CALL_TYPE,
-    CALL_WHOLE,
+    CALL_VALUES,
     CONNECTION_BACKWARD,
     CONNECTION_INPUTS,
     CONNECTION_KEPT,
+    CONNECTION_KNOWN,
     CONNECTION_N_INPUTS,
     CONNECTION_N_KEPT,
     CONNECTION_N_ROOTS,
     CONNECTION_N_USER,
     CONNECTION_REBUILD,
     CONNECTION_ROOTS,
-    CONNECTION_WHOLE,
-    CONTIGUOUS_FLAG,
     DATA,
+    GRADIENT_OP_CALL,
+    GRADIENT_OP_DEFAULTS,
+    GRADIENT_OP_NODE,
+    GRADIENT_OP_TWICE,
+    GRADIENT_OP_TYPE,
+    HISTORY_HIDDEN,
+    HISTORY_KNOWN,
+    HISTORY_N_HIDDEN,
+    HISTORY_N_OUTPUTS,
+    HISTORY_N_RESULTS,
+    HISTORY_OUTPUTS,
+    HISTORY_TWICE,
+    INDEX,
     MOST_CONNECTED,
     N_CALL_DEFAULTS,
+    N_GRADIENT_OP_DEFAULTS,
+    NODE,
+    NODE_CODE,
+    NODE_INPUTS,
+    NODE_OFFSET,
     NONE,
+    OBJECT_TYPE,
+    REQUIRES_GRAD,
     SINGLE_OUTPUT,
-    WHOLE_EXECUTABLE,
-    WHOLE_GIVEN,
-    WHOLE_KEPT,
-    WHOLE_N_GIVEN,
-    WHOLE_N_GRADS,
-    WHOLE_N_KEPT,
+    TRUE,
     context,
 )
-from eagerjit.runtime.native.execute import FAILED, MISSED, run_executable
 from eagerjit.runtime.native.language import (
     buffer,
-    c_string,
     external,
+    external_data,
     i64,
-    load_i32,
     load_i64,
     load_ptr,
     ptr,
     store_ptr,
 )
 from eagerjit.runtime.native.nodes import connect, new_node
-from eagerjit.runtime.native.objects import any_array_of, hold, let_go, new_instance, replace_slot
+from eagerjit.runtime.native.objects import hold, let_go, new_instance, replace_slot, tensor_over
 from eagerjit.runtime.native.operators import tuple_of
 
 PyTuple_New = external("ptr PyTuple_New(i64)")
@@ -59,8 +68,8 @@ PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyTuple_GetSlice = external("ptr PyTuple_GetSlice(ptr, i64, i64)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
-PyObject_CallMethod = external("ptr PyObject_CallMethod(ptr, ptr, ptr, ...)")
-PyErr_Occurred = external("ptr PyErr_Occurred()")
+PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
+PyTuple_Type = external_data("PyTuple_Type")
 
 
 def _result(made: ptr, single: bool, index: i64) -> ptr:
@@ -68,7 +77,7 @@ def _result(made: ptr, single: bool, index: i64) -> ptr:
     return made if single else PyTuple_GetItem(made, index)
 
 
-def _found(places: ptr, n: i64, arguments: ptr, found: ptr) -> None:
+def find_places(places: ptr, n: i64, arguments: ptr, found: ptr) -> None:
     """Stores what lies at these places in a call with these arguments (borrowed)."""
     for i in range(n):
         place = load_i64(places, 8 * i)
@@ -95,7 +104,7 @@ def _new_call(connection: ptr, made: ptr, single: bool, given: ptr) -> ptr:
         hold(value)
         PyTuple_SetItem(kept, i, value)
     replace_slot(call, load_i64(context, CALL_BACKWARD), load_ptr(connection, CONNECTION_BACKWARD))
-    replace_slot(call, load_i64(context, CALL_WHOLE), load_ptr(connection, CONNECTION_WHOLE))
+    replace_slot(call, load_i64(context, CALL_KNOWN), load_ptr(connection, CONNECTION_KNOWN))
     replace_slot(call, load_i64(context, CALL_ARGUMENTS), given)
     replace_slot(call, load_i64(context, CALL_KEPT), kept)
     let_go(kept)
@@ -115,7 +124,7 @@ def _put_on_tape(connection: ptr, call: ptr, made: ptr, single: bool, given: ptr
         PyTuple_SetItem(output, i, data)
     inputs = buffer(8 * MOST_CONNECTED)
     n_inputs = load_i64(connection, CONNECTION_N_INPUTS)
-    _found(load_ptr(connection, CONNECTION_INPUTS), n_inputs, given, inputs)
+    find_places(load_ptr(connection, CONNECTION_INPUTS), n_inputs, given, inputs)
     node = new_node(call, inputs, n_inputs, output)
     if node == 0:
         return -1
@@ -166,81 +175,116 @@ def connected(connection: ptr, made: ptr, flags: i64, arguments: ptr, n: i64) ->
     return result
 
 
-# -- gradients --------------------------------------------------------------------------------------------------------
+# -- gradients that have a history ------------------------------------------------------------------------------------
 
 
-def whole_gradient(call: ptr) -> ptr:
-    """The gradient of all of a call that nothing has been freed of; null where Python has to see to it."""
-    none = load_ptr(context, NONE)
-    whole = load_ptr(call, load_i64(context, CALL_WHOLE))
-    if whole == none or load_ptr(call, load_i64(context, CALL_OVERWRITTEN)) != none:
+def _gradient(found: ptr, index: i64) -> ptr:
+    """A result of an executable, which is a tuple of several or the only one (borrowed)."""
+    return PyTuple_GetItem(found, index) if load_ptr(found, OBJECT_TYPE) == PyTuple_Type else found
+
+
+def _kept_with(kept: ptr, found: ptr, first: i64) -> ptr:
+    """A new tuple of what a call has kept, and of the results from the first of those that are kept too on; or null."""
+    n = PyTuple_Size(kept)
+    more = 0
+    if load_ptr(found, OBJECT_TYPE) == PyTuple_Type:
+        more = PyTuple_Size(found) - first
+    all_of_them = PyTuple_New(n + more)
+    for i in range(n + more if all_of_them else 0):
+        value = PyTuple_GetItem(kept, i) if i < n else PyTuple_GetItem(found, first + i - n)
+        hold(value)
+        PyTuple_SetItem(all_of_them, i, value)
+    return all_of_them
+
+
+def _new_gradient_op(history: ptr, call: ptr, node: ptr, grads: ptr, found: ptr) -> ptr:
+    """The op of the node of a call's gradients; null on failure."""
+    kept = _kept_with(load_ptr(call, load_i64(context, CALL_KEPT)), found, load_i64(history, HISTORY_N_RESULTS))
+    if kept == 0:
         return 0
-    return whole if PyTuple_Size(load_ptr(call, load_i64(context, CALL_FREED))) == 0 else ptr(0)
-
-
-def _in_order(grads: ptr) -> ptr:
-    """A new tuple of gradients in row-major order; null on failure, and without an exception where one is missing."""
-    n = PyTuple_Size(grads)
-    found = PyTuple_New(n)
-    for i in range(n if found else 0):
-        grad = PyTuple_GetItem(grads, i)
-        array = any_array_of(grad)
-        if array and load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG:
-            hold(grad)
-        else:
-            grad = PyObject_CallMethod(grad, c_string("contiguous"), ptr(0)) if array else ptr(0)
-        if grad == 0:
-            let_go(found)
-            return 0
-        PyTuple_SetItem(found, i, grad)
-    return found
-
-
-def run_whole(whole: ptr, call: ptr, incoming: ptr, result: ptr) -> i64:
-    """Computes the gradients from a tuple of those that came in: DONE, MISSED or FAILED."""
-    n = PyTuple_Size(incoming)
-    if n != load_i64(whole, WHOLE_N_GRADS):
-        return MISSED
-    grads = _in_order(incoming)
-    if grads == 0:
-        return FAILED if PyErr_Occurred() else MISSED
-    if whole_gradient(call) != whole:  # another thread has walked through it meanwhile
-        let_go(grads)
-        return MISSED
-    arguments = buffer(8 * MOST_CONNECTED)
-    for i in range(n):
-        store_ptr(arguments, 8 * i, PyTuple_GetItem(grads, i))
-    kept = load_ptr(call, load_i64(context, CALL_KEPT))
-    given = load_ptr(call, load_i64(context, CALL_ARGUMENTS))
-    hold(kept)
-    hold(given)
-    n_kept = load_i64(whole, WHOLE_N_KEPT)
-    for i in range(n_kept):
-        store_ptr(arguments, 8 * (n + i), PyTuple_GetItem(kept, load_i64(load_ptr(whole, WHOLE_KEPT), 8 * i)))
-    _found(load_ptr(whole, WHOLE_GIVEN), load_i64(whole, WHOLE_N_GIVEN), given, arguments + 8 * (n + n_kept))
-    status = run_executable(load_ptr(whole, WHOLE_EXECUTABLE), arguments, result)
-    let_go(given)
+    defaults = load_ptr(context, GRADIENT_OP_DEFAULTS)
+    made = new_instance(load_ptr(context, GRADIENT_OP_TYPE), defaults, load_i64(context, N_GRADIENT_OP_DEFAULTS))
+    if made:
+        replace_slot(made, load_i64(context, GRADIENT_OP_CALL), call)
+        replace_slot(made, load_i64(context, GRADIENT_OP_NODE), node)
+        replace_slot(made, load_i64(context, GRADIENT_OP_TWICE), load_ptr(history, HISTORY_TWICE))
+        replace_slot(made, load_i64(context, CALL_KNOWN), load_ptr(history, HISTORY_KNOWN))
+        replace_slot(made, load_i64(context, CALL_ARGUMENTS), load_ptr(call, load_i64(context, CALL_ARGUMENTS)))
+        replace_slot(made, load_i64(context, CALL_VALUES), grads)
+        replace_slot(made, load_i64(context, CALL_KEPT), kept)
     let_go(kept)
-    let_go(grads)
-    return status
+    return made
 
 
-def note_last(call: ptr, visit: ptr) -> None:
-    """Notes which operations of a call a walk has gone through."""
-    replace_slot(call, load_i64(context, CALL_LAST), visit)
+def _hidden_value(node: ptr, position: i64) -> ptr:
+    """A tensor without memory that stands for a result of a call's node; null on failure."""
+    none = load_ptr(context, NONE)
+    hold(none)
+    value = tensor_over(none)
+    number = PyLong_FromLongLong(position) if value else ptr(0)
+    if number == 0:
+        if value:
+            let_go(value)
+        return 0
+    replace_slot(value, load_i64(context, INDEX), number)
+    let_go(number)
+    replace_slot(value, load_i64(context, NODE), node)
+    replace_slot(value, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))
+    return value
 
 
-def note_freed(call: ptr, freed: ptr) -> None:
-    """Notes which of them have freed their values."""
-    replace_slot(call, load_i64(context, CALL_FREED), freed)
+def _inputs_of_gradient(history: ptr, node: ptr, grads: ptr, inputs: ptr) -> i64:
+    """Stores what a call's gradients depend on, the hidden values as new references; how many, -1 on failure."""
+    n = PyTuple_Size(grads)
+    for i in range(n):
+        store_ptr(inputs, 8 * i, PyTuple_GetItem(grads, i))
+    n_hidden = load_i64(history, HISTORY_N_HIDDEN)
+    for i in range(n_hidden):
+        value = _hidden_value(node, load_i64(load_ptr(history, HISTORY_HIDDEN), 8 * i))
+        if value == 0:
+            _drop_hidden(inputs + 8 * n, i)
+            return -1
+        store_ptr(inputs, 8 * (n + i), value)
+    n += n_hidden
+    of_call = load_ptr(node, load_i64(context, NODE_INPUTS))
+    n_of_call = PyTuple_Size(of_call) if load_ptr(of_call, OBJECT_TYPE) == PyTuple_Type else 0
+    for i in range(n_of_call):
+        store_ptr(inputs, 8 * (n + i), PyTuple_GetItem(of_call, i))
+    return n + n_of_call
 
 
-def drop_values(call: ptr) -> i64:
-    """Lets go of a call's arguments and of what it has kept, as nothing of it can be walked again; -1 on failure."""
-    nothing = PyTuple_New(0)
-    if nothing == 0:
+def _drop_hidden(values: ptr, n: i64) -> None:
+    for i in range(n):
+        let_go(load_ptr(values, 8 * i))
+
+
+def put_gradients_on_tape(history: ptr, call: ptr, node: ptr, grads: ptr, found: ptr) -> i64:
+    """Makes the gradients of a call (its op and node) from those that came in results of a new node; -1 on failure."""
+    n = load_i64(history, HISTORY_N_OUTPUTS)
+    outputs = load_ptr(history, HISTORY_OUTPUTS)
+    if n == 0:
+        return 0
+    made = _new_gradient_op(history, call, node, grads, found)
+    if made == 0:
         return -1
-    replace_slot(call, load_i64(context, CALL_ARGUMENTS), nothing)
-    replace_slot(call, load_i64(context, CALL_KEPT), nothing)
-    let_go(nothing)
+    inputs = buffer(8 * MOST_CONNECTED)
+    n_inputs = _inputs_of_gradient(history, node, grads, inputs)
+    output = PyTuple_New(n) if n_inputs >= 0 else ptr(0)
+    of_gradient: ptr = 0
+    if output:
+        for i in range(n):
+            data = load_ptr(_gradient(found, load_i64(outputs, 8 * i)), load_i64(context, DATA))
+            hold(data)
+            PyTuple_SetItem(output, i, data)
+        of_gradient = new_node(made, inputs, n_inputs, output)
+    if n_inputs >= 0:
+        _drop_hidden(inputs + 8 * PyTuple_Size(grads), load_i64(history, HISTORY_N_HIDDEN))
+    let_go(made)
+    if of_gradient == 0:
+        return -1
+    replace_slot(of_gradient, load_i64(context, NODE_CODE), load_ptr(node, load_i64(context, NODE_CODE)))
+    replace_slot(of_gradient, load_i64(context, NODE_OFFSET), load_ptr(node, load_i64(context, NODE_OFFSET)))
+    for i in range(n):
+        connect(_gradient(found, load_i64(outputs, 8 * i)), of_gradient, i)
+    let_go(of_gradient)
     return 0

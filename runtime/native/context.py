@@ -62,10 +62,17 @@ N_CALL_DEFAULTS = 160
 CALL_BACKWARD = 168
 CALL_ARGUMENTS = 176
 CALL_KEPT = 184
-CALL_WHOLE = 192
+CALL_KNOWN = 192
 CALL_FREED = 200
 CALL_LAST = 208
 CALL_OVERWRITTEN = 216
+CALL_VALUES = 8
+GRADIENT_OP_TYPE = 16  # the op of nodes that are gradients of such calls: it has all slots of theirs but the first
+GRADIENT_OP_DEFAULTS = 24
+N_GRADIENT_OP_DEFAULTS = 32
+GRADIENT_OP_CALL = 40
+GRADIENT_OP_NODE = 48
+GRADIENT_OP_TWICE = 56
 # -- slots of our own objects, and what `run` returns for a miss ------------------------------------------------------
 MISS = 448
 FUNCTION_FALLBACK = 456
@@ -225,10 +232,11 @@ WALKER_THROUGH_CALL = 136
 WALKER_RELEASE_CALL = 144
 WALKER_ADD_PART = 152
 WALKER_BEGIN_PARTS = 160
+WALKER_THROUGH_BOTH = 168
 
-# -- how a compiled call gets on the tape, and its gradients by one Program (see `runtime/connections.py`) -------------
+# -- how a compiled call gets on the tape, and its gradients (see `runtime/connections.py`) ----------------------------
 CONNECTION_BACKWARD = 16
-CONNECTION_WHOLE = 24  # the gradient when all results have one, for all inputs that need one; None
+CONNECTION_KNOWN = 24
 CONNECTION_INPUTS = 32  # per input of the node -1 less its place among the arguments, or the tensor that it always is
 CONNECTION_N_INPUTS = 40
 CONNECTION_ROOTS = 48  # which results have a gradient
@@ -238,20 +246,42 @@ CONNECTION_N_KEPT = 72
 CONNECTION_N_USER = 80  # how many the user gets; -1: the first one itself
 CONNECTION_REBUILD = 88  # what makes the function's result of these; null: they are that
 
-WHOLE_EXECUTABLE = 16
-WHOLE_N_GRADS = 24  # that come in
-WHOLE_KEPT = 32  # which of the values kept it takes
-WHOLE_N_KEPT = 40
-WHOLE_GIVEN = 48  # what it is given besides, as inputs are found
-WHOLE_N_GIVEN = 56
-WHOLE_TARGETS = 64  # per input of the node which of the results is its gradient, -1 for none
-WHOLE_REPEATED = 72  # per input whether gradients of its uses are added to what reached it before, one by one
-WHOLE_N_TARGETS = 80
-WHOLE_VISIT = 88
-WHOLE_FREED = 96  # what a walk frees of the call where no node before is gone
-WHOLE_DEPENDS = 104  # whether it matters which of these are
-WHOLE_ENDS = 112  # whether nothing is left to walk then
-MOST_CONNECTED = 96  # inputs of such a node, and arguments of such a gradient
+GRADIENTS_ALONE = 16  # count, then gradients of the node; null: none
+GRADIENTS_JOINED = 24  # the same of those of the node together with its call's
+GRADIENTS_HIDDEN = 32  # how many values inside the call are results of the node, behind those that have gradients
+GRADIENTS_INNER = 40  # whether results depend on others
+
+KNOWN_EXECUTABLE = 16
+KNOWN_N_VALUES = 24  # how many of the values that the op was made from it takes first
+KNOWN_PRESENT = 32  # the results that have a gradient
+KNOWN_N_PRESENT = 40
+KNOWN_OF_CALL = 48  # the same of the call that is walked through with its gradient
+KNOWN_N_OF_CALL = 56
+KNOWN_STARTS = 64  # per input which of those it is to whose gradients so far it adds use by use, -1 for none
+KNOWN_N_STARTS = 72
+KNOWN_KEPT = 80  # which of the values kept it takes
+KNOWN_N_KEPT = 88
+KNOWN_GIVEN = 96  # what it is given besides, as inputs are found
+KNOWN_N_GIVEN = 104
+KNOWN_TARGETS = 112  # per input which of its results is the gradient, NO_GRADIENT or NOT_WANTED
+KNOWN_REPEATED = 120  # per input whether gradients of its uses are added to what reached it before, one by one
+KNOWN_N_WANTED = 128
+KNOWN_VISIT = 136  # what a walk goes through inside of the call; null for the gradient of a gradient
+KNOWN_FREED = 144  # what it frees of that where no node before is gone
+KNOWN_DEPENDS = 152  # whether it matters which of these are
+KNOWN_ENDS = 160  # whether nothing is left to walk then
+KNOWN_HISTORY = 168  # how the gradients get on the tape; null where they have no history
+NOT_WANTED, NO_GRADIENT = -1, -2
+
+HISTORY_TWICE = 16
+HISTORY_KNOWN = 24
+HISTORY_FLAGS = 32  # per gradient that comes in whether it needs a gradient in turn
+HISTORY_HIDDEN = 40  # the results of the call's node, values inside the call among them, that are inputs too
+HISTORY_N_HIDDEN = 48
+HISTORY_OUTPUTS = 56  # which results of the executable have a history
+HISTORY_N_OUTPUTS = 64
+HISTORY_N_RESULTS = 72  # how many are gradients; the others are kept
+MOST_CONNECTED = 256  # inputs of such nodes, and arguments of such gradients
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
@@ -266,14 +296,17 @@ FACTS_FIELDS = ("_parts", "_fused", "_saved", "_n_saved", "_read", "_n_read", "_
 WALKER_FIELDS = (
     "kinds", "kind_of", "facts_name", "learn", "learn_gradient", "saves", "gradients", "check", "fill", "beside",
     "to_leaf", "hooked", "lighten", "used_up", "is_whole", "through_call", "release_call", "add_part",
-    "begin_parts",
+    "begin_parts", "through_both",
 )  # fmt: skip
 CONNECTION_FIELDS = (
-    "_backward", "_whole", "_inputs", "_n_inputs", "_roots", "_n_roots", "_kept", "_n_kept", "_n_user", "_rebuild",
+    "_backward", "_known", "_inputs", "_n_inputs", "_roots", "_n_roots", "_kept", "_n_kept", "_n_user", "_rebuild",
 )  # fmt: skip
-WHOLE_FIELDS = (
-    "_executable", "_n_grads", "_kept", "_n_kept", "_given", "_n_given", "_targets", "_repeated", "_n_targets",
-    "_visit", "_freed", "_depends", "_ends",
+GRADIENTS_FIELDS = ("_alone", "_joined", "_hidden", "_inner")
+KNOWN_FIELDS = (
+    "_executable", "_n_values", "_present", "_n_present", "_of_call", "_n_of_call", "_starts", "_n_starts", "_kept",
+    "_n_kept", "_given", "_n_given", "_targets", "_repeated", "_n_wanted", "_visit", "_freed", "_depends", "_ends",
+    "_history",
 )  # fmt: skip
+HISTORY_FIELDS = ("_twice", "_known", "_flags", "_hidden", "_n_hidden", "_outputs", "_n_outputs", "_n_results")
 REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

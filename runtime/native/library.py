@@ -20,7 +20,8 @@ CORE = Part(
     *("device_memory", "descriptors", "ready", "device", "captured", "execute", "operators", "nodes", "written"),
     *("connect", "taking", "entry", "launch", "answers", "remembered", "views", "subscripts", "view_calls", "elements"),
     *("making", "planned"),
-    *("walk_memory", "walk_graph", "walk_freshness", "walk_parts", "walk_steps", "walk_calls", "walk"),
+    *("walk_memory", "walk_graph", "walk_freshness", "walk_parts", "walk_steps"),
+    *("known_gradients", "walk_calls", "walk_joined", "walk"),
 )
 """What runs Programs and serves eager operators, then other calls of the eager API, which have no memory of their own.
 """

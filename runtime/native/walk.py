@@ -43,8 +43,9 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import array_of, hold, is_tensor, let_go, replace_slot
-from eagerjit.runtime.native.walk_calls import call_lasts, go_through_call
+from eagerjit.runtime.native.walk_calls import call_lasts
 from eagerjit.runtime.native.walk_graph import collect, keep_relevant, slot_of
+from eagerjit.runtime.native.walk_joined import go_through_calls
 from eagerjit.runtime.native.walk_memory import (
     CALLS,
     CREATE_GRAPH,
@@ -295,8 +296,8 @@ def _walked(walk: ptr, grads: ptr, retain: bool, shared: ptr) -> ptr:
         if targets != none and load_i64(record, RECORD_LEADS) == 0:
             continue
         is_call = load_i64(record, RECORD_IS_CALL)
-        store_i64(walk, CALLS, load_i64(walk, CALLS) + is_call)
-        if (go_through_call(walk, record) if is_call else go_through(walk, record, shared)) != 0:
+        store_i64(walk, CALLS, load_i64(walk, CALLS) + (is_call != 0))
+        if (go_through_calls(walk, i, record) if is_call else go_through(walk, record, shared)) != 0:
             return 0
     found = none
     if targets == none:

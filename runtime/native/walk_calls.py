@@ -1,26 +1,32 @@
-"""A compiled call in a walk backwards: its gradients are added to what has reached its inputs before."""
+"""A compiled call, or the gradient of one, in a walk backwards: what it gives is added to what reached its inputs."""
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.connect import drop_values, note_freed, note_last, run_whole, whole_gradient
+from eagerjit.runtime.native.agreed import KIND_GRADIENT
 from eagerjit.runtime.native.context import (
     CALL_LAST,
+    GRADIENTS_ALONE,
+    GRADIENTS_HIDDEN,
+    KNOWN_DEPENDS,
+    KNOWN_ENDS,
+    KNOWN_FREED,
+    KNOWN_N_STARTS,
+    KNOWN_N_WANTED,
+    KNOWN_REPEATED,
+    KNOWN_STARTS,
+    KNOWN_TARGETS,
+    KNOWN_VISIT,
     NONE,
+    NOT_WANTED,
     OBJECT_TYPE,
     TRUE,
     WALKER_RELEASE_CALL,
     WALKER_THROUGH_CALL,
     WALKER_USED_UP,
-    WHOLE_DEPENDS,
-    WHOLE_ENDS,
-    WHOLE_FREED,
-    WHOLE_N_TARGETS,
-    WHOLE_REPEATED,
-    WHOLE_TARGETS,
-    WHOLE_VISIT,
     context,
 )
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED
+from eagerjit.runtime.native.known_gradients import drop_values, is_of, known_of, note_freed, note_last, run_known
 from eagerjit.runtime.native.language import (
     buffer,
     external,
@@ -29,7 +35,6 @@ from eagerjit.runtime.native.language import (
     load_i64,
     load_ptr,
     ptr,
-    store_i64,
     store_ptr,
 )
 from eagerjit.runtime.native.objects import hold, let_go
@@ -45,18 +50,21 @@ from eagerjit.runtime.native.walk_memory import (
     RECORD_EDGES,
     RECORD_GONE,
     RECORD_INPUTS,
+    RECORD_IS_CALL,
+    RECORD_KNOWN,
     RECORD_N_EDGES,
     RECORD_OF,
     RECORD_OP,
-    RECORD_UNREACHED,
     RECORDS,
     asked,
     place_reached,
     succeeded,
     vector_item,
 )
-from eagerjit.runtime.native.walk_steps import deposit, needed_flags, take_incoming
+from eagerjit.runtime.native.walk_steps import deposit, needed_flags
 
+PyTuple_New = external("ptr PyTuple_New(i64)")
+PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
 PyList_New = external("ptr PyList_New(i64)")
@@ -69,55 +77,119 @@ PySet_Add = external("i32 PySet_Add(ptr, ptr)")
 PyTuple_Type = external_data("PyTuple_Type")
 
 
-# -- by one Program ---------------------------------------------------------------------------------------------------
+# -- by one executable ------------------------------------------------------------------------------------------------
 
 
-def _is_for_these(walk: ptr, record: ptr, whole: ptr) -> bool:
-    """Whether the gradient of all of a call is for the inputs that need one, and adds to nothing one by one."""
-    n = load_i64(record, RECORD_N_EDGES)
-    if n != load_i64(whole, WHOLE_N_TARGETS):
-        return 0
-    for k in range(n):
+def _takes_edges(walk: ptr, record: ptr, known: ptr) -> bool:
+    """Whether a gradient is for the inputs that need one, and adds use by use to what has reached them."""
+    n_wanted = 0
+    n_starts = 0
+    targets = load_ptr(known, KNOWN_TARGETS)
+    repeated = load_ptr(known, KNOWN_REPEATED)
+    for k in range(load_i64(record, RECORD_N_EDGES)):
         edge = vector_item(walk, EDGES, EDGE_BYTES, load_i64(record, RECORD_EDGES) + k)
         position = 8 * load_i64(edge, EDGE_POSITION)
-        if load_i64(edge, EDGE_KEPT) == 0 or load_i64(load_ptr(whole, WHOLE_TARGETS), position) < 0:
+        if load_i64(edge, EDGE_KEPT) == 0:
+            continue
+        if load_i64(targets, position) == NOT_WANTED:
             return 0
-        if load_i64(load_ptr(whole, WHOLE_REPEATED), position) and load_ptr(place_reached(walk, edge), 0):
-            return 0
-    return 1
+        n_wanted += 1
+        if load_i64(repeated, position) and load_ptr(place_reached(walk, edge), 0):
+            if load_i64(load_ptr(known, KNOWN_STARTS), position) < 0:
+                return 0
+            n_starts += 1
+    return n_wanted == load_i64(known, KNOWN_N_WANTED) and n_starts == load_i64(known, KNOWN_N_STARTS)
 
 
-def _go_through_whole(walk: ptr, record: ptr, incoming: ptr) -> i64:
-    """Hands on the gradients of a compiled call as one Program computes them: DONE, MISSED where none does, FAILED."""
-    if load_ptr(walk, CREATE_GRAPH) == load_ptr(context, TRUE):
-        return MISSED
-    call = load_ptr(record, RECORD_OP)
-    whole = whole_gradient(call)
-    if whole == 0 or is_used_up(record) or not _is_for_these(walk, record, whole) or not is_fresh(walk, record):
-        return MISSED
-    result = buffer(8)
-    status = run_whole(whole, call, incoming, result)
-    if status != DONE:
-        return status
-    note_last(call, load_ptr(whole, WHOLE_VISIT))
-    found = load_ptr(result, 0)
+def find_known(walk: ptr, table: ptr, record: ptr, incoming: ptr, of_call: ptr) -> ptr:
+    """The gradient in a table (or null) that does for a node as the walk comes to it; null where there is none."""
+    has_history = load_ptr(walk, CREATE_GRAPH) == load_ptr(context, TRUE)
+    for i in range(load_i64(table, 0) if table else 0):
+        known = load_ptr(table, 8 + 8 * i)
+        if is_of(known, incoming, of_call, has_history) and _takes_edges(walk, record, known):
+            return known
+    return 0
+
+
+def _starts(walk: ptr, record: ptr, known: ptr) -> ptr:
+    """A new tuple of what has reached the inputs to which a gradient adds use by use; null on failure, or where two of
+    them are one tensor."""
+    n = load_i64(known, KNOWN_N_STARTS)
+    starts = PyTuple_New(n)
+    for k in range(load_i64(record, RECORD_N_EDGES) if starts and n else 0):
+        edge = vector_item(walk, EDGES, EDGE_BYTES, load_i64(record, RECORD_EDGES) + k)
+        if load_i64(edge, EDGE_KEPT) == 0:
+            continue
+        for before in range(k):
+            other = vector_item(walk, EDGES, EDGE_BYTES, load_i64(record, RECORD_EDGES) + before)
+            if load_i64(other, EDGE_KEPT) and place_reached(walk, other) == place_reached(walk, edge):
+                let_go(starts)
+                return 0
+        at = load_i64(load_ptr(known, KNOWN_STARTS), 8 * load_i64(edge, EDGE_POSITION))
+        if at >= 0:
+            start = load_ptr(place_reached(walk, edge), 0)
+            hold(start)
+            PyTuple_SetItem(starts, at, start)
+    return starts
+
+
+def _hand_on(walk: ptr, record: ptr, known: ptr, found: ptr) -> i64:
+    """Hands on what a gradient has given for the inputs of a node; -1 on failure."""
     several = load_ptr(found, OBJECT_TYPE) == PyTuple_Type
     for k in range(load_i64(record, RECORD_N_EDGES)):
         at = load_i64(record, RECORD_EDGES) + k
         edge = vector_item(walk, EDGES, EDGE_BYTES, at)
-        target = load_i64(load_ptr(whole, WHOLE_TARGETS), 8 * load_i64(edge, EDGE_POSITION))
+        position = load_i64(edge, EDGE_POSITION)
+        target = load_i64(load_ptr(known, KNOWN_TARGETS), 8 * position)
+        if load_i64(edge, EDGE_KEPT) == 0 or target < 0:
+            continue
+        if load_i64(load_ptr(known, KNOWN_STARTS), 8 * position) >= 0:  # what it gives is the sum already
+            place = place_reached(walk, edge)
+            start = load_ptr(place, 0)
+            store_ptr(place, 0, ptr(0))
+            let_go(start)
         grad = PyTuple_GetItem(found, target) if several else found
         hold(grad)
-        if status == DONE and deposit(walk, at, grad) != 0:
-            status = FAILED
+        if deposit(walk, at, grad) != 0:
+            return -1
+    return 0
+
+
+def go_through_known(walk: ptr, record: ptr, known: ptr, node: ptr, incoming: ptr, of_call: ptr) -> i64:
+    """Hands on for a record what one executable computes, the gradient of a node: DONE, MISSED or FAILED."""
+    starts = _starts(walk, record, known)
+    if starts == 0:
+        return FAILED if PyErr_Occurred() else MISSED
+    result = buffer(8)
+    status = run_known(known, node, incoming, of_call, starts, result)
+    let_go(starts)
+    if status != DONE:
+        return status
+    store_ptr(record, RECORD_KNOWN, known)
+    if load_ptr(known, KNOWN_VISIT):
+        note_last(load_ptr(record, RECORD_OP), load_ptr(known, KNOWN_VISIT))
+    found = load_ptr(result, 0)
+    if _hand_on(walk, record, known, found) != 0:
+        status = FAILED
     let_go(found)
     return status
+
+
+def _go_through_alone(walk: ptr, record: ptr, incoming: ptr) -> i64:
+    """Hands on the gradients of a node if native code knows one that does: DONE, MISSED or FAILED."""
+    table = known_of(load_ptr(record, RECORD_OP))
+    if table == 0 or is_used_up(record):
+        return MISSED
+    known = find_known(walk, load_ptr(table, GRADIENTS_ALONE), record, incoming, ptr(0))
+    if known == 0 or not is_fresh(walk, record):
+        return MISSED
+    return go_through_known(walk, record, known, load_ptr(record, RECORD_OF), incoming, ptr(0))
 
 
 # -- by Python --------------------------------------------------------------------------------------------------------
 
 
-def _taken(walk: ptr, record: ptr) -> ptr:
+def taken_from(walk: ptr, record: ptr) -> ptr:
     """A new list of what has reached a node's inputs, which is taken from there, None for nothing; null on failure."""
     n = PyTuple_Size(load_ptr(record, RECORD_INPUTS))
     taken = PyList_New(n)
@@ -134,7 +206,7 @@ def _taken(walk: ptr, record: ptr) -> ptr:
     return taken
 
 
-def _hand_on_totals(walk: ptr, record: ptr, totals: ptr, taken: ptr) -> i64:
+def hand_on_totals(walk: ptr, record: ptr, totals: ptr, taken: ptr) -> i64:
     """Puts totals in the place of what was taken, and back what has none; -1 on failure."""
     none = load_ptr(context, NONE)
     for k in range(load_i64(record, RECORD_N_EDGES)):
@@ -161,15 +233,10 @@ def _hand_on_totals(walk: ptr, record: ptr, totals: ptr, taken: ptr) -> i64:
     return 0
 
 
-def go_through_call(walk: ptr, record: ptr) -> i64:
-    """Hands on the gradients of a compiled call; -1 on failure."""
-    incoming = take_incoming(walk, record)
-    if incoming == 0:
-        store_i64(record, RECORD_UNREACHED, 1)
-        return -1 if PyErr_Occurred() else 0
-    status = _go_through_whole(walk, record, incoming)
+def go_through_call(walk: ptr, record: ptr, incoming: ptr) -> i64:
+    """Hands on the gradients of a compiled call, or of the gradient of one; -1 on failure."""
+    status = _go_through_alone(walk, record, incoming)
     if status != MISSED:
-        let_go(incoming)
         return 0 if status == DONE else -1
     node = load_ptr(record, RECORD_OF)
     status = -1
@@ -179,18 +246,17 @@ def go_through_call(walk: ptr, record: ptr) -> i64:
         succeeded(PyObject_CallFunctionObjArgs(asked(walk, WALKER_USED_UP), node, ptr(0)))
     else:
         flags = needed_flags(walk, record)
-        taken = _taken(walk, record) if flags else ptr(0)
+        taken = taken_from(walk, record) if flags else ptr(0)
     if taken:
         function = asked(walk, WALKER_THROUGH_CALL)
         create_graph = load_ptr(walk, CREATE_GRAPH)
         totals = PyObject_CallFunctionObjArgs(function, node, incoming, flags, taken, create_graph, ptr(0))
         if totals:
-            status = _hand_on_totals(walk, record, totals, taken)
+            status = hand_on_totals(walk, record, totals, taken)
             let_go(totals)
         let_go(taken)
     if flags:
         let_go(flags)
-    let_go(incoming)
     return status
 
 
@@ -212,12 +278,16 @@ def _any_is_gone(walk: ptr, position: i64) -> bool:
 
 def call_lasts(walk: ptr, position: i64, record: ptr) -> i64:
     """Whether a part of a compiled call can be walked still, now that nodes before it are gone; -1 on failure."""
+    if load_i64(record, RECORD_IS_CALL) == KIND_GRADIENT:
+        return 0
     call = load_ptr(record, RECORD_OP)
-    whole = whole_gradient(call)
-    if whole and load_ptr(call, load_i64(context, CALL_LAST)) == load_ptr(whole, WHOLE_VISIT):
-        if load_i64(whole, WHOLE_DEPENDS) == 0 or not _any_is_gone(walk, position):
-            note_freed(call, load_ptr(whole, WHOLE_FREED))
-            return drop_values(call) if load_i64(whole, WHOLE_ENDS) else 1
+    known = load_ptr(record, RECORD_KNOWN)
+    table = known_of(call)
+    if known and table and load_ptr(call, load_i64(context, CALL_LAST)) == load_ptr(known, KNOWN_VISIT):
+        if load_i64(known, KNOWN_DEPENDS) == 0 or not _any_is_gone(walk, position):
+            note_freed(call, load_ptr(known, KNOWN_FREED))
+            ends = load_i64(known, KNOWN_ENDS) == 1 + load_i64(table, GRADIENTS_HIDDEN)
+            return drop_values(call) if ends else 1
     gone = PySet_New(ptr(0))
     if gone == 0:
         return -1

@@ -6,11 +6,14 @@ functions here give -1 then, and where they have set an exception.
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.agreed import KIND_CALL, KIND_OP, KIND_STRANGE
+from eagerjit.runtime.native.agreed import KIND_CALL, KIND_GRADIENT, KIND_OP, KIND_STRANGE
 from eagerjit.runtime.native.context import (
     ARRAY_DIMS,
     ARRAY_NDIM,
+    CALL_KNOWN,
     FACTS_PARTS,
+    GRADIENTS_HIDDEN,
+    GRADIENTS_INNER,
     INDEX,
     NODE,
     NODE_HOOKS,
@@ -43,6 +46,7 @@ from eagerjit.runtime.native.language import (
 )
 from eagerjit.runtime.native.objects import any_array_of, hold, is_tensor, let_go
 from eagerjit.runtime.native.walk_memory import (
+    CREATE_GRAPH,
     EDGE_BYTES,
     EDGE_KEPT,
     EDGE_PART,
@@ -130,10 +134,23 @@ def _facts_of(walk: ptr, op: ptr) -> ptr:
     return facts
 
 
-def _is_plain_call(walk: ptr, op: ptr) -> bool:
-    """Whether a walk goes through a compiled call as a whole: nothing inside of it is wanted."""
+def _known_of(op: ptr) -> ptr:
+    """What native code knows of the gradients of a compiled call; null where it is told nothing."""
+    offset = load_i64(context, CALL_KNOWN)
+    known = load_ptr(op, offset) if offset else ptr(0)
+    return ptr(0) if known == load_ptr(context, NONE) else known
+
+
+def _is_plain_call(walk: ptr, op: ptr, kind: i64) -> bool:
+    """Whether a walk goes through a compiled call as a whole, as nothing inside of it is wanted, or through its
+    gradient, which a walk that records takes apart."""
+    if kind == KIND_GRADIENT:
+        return load_ptr(walk, CREATE_GRAPH) != load_ptr(context, TRUE)
     if load_ptr(walk, TARGETS) == load_ptr(context, NONE):
         return 1
+    known = _known_of(op)
+    if known:
+        return load_i64(known, GRADIENTS_INNER) == 0
     whole = PyObject_CallOneArg(asked(walk, WALKER_IS_WHOLE), op)
     if whole:
         let_go(whole)
@@ -150,7 +167,8 @@ def _meet(walk: ptr, node: ptr) -> i64:
     if load_ptr(sequence, OBJECT_TYPE) != PyLong_Type or node_slot(node, NODE_HOOKS) != load_ptr(context, NONE):
         return -1
     kind = _kind_of(walk, op)
-    if kind <= KIND_STRANGE or (kind == KIND_CALL and not _is_plain_call(walk, op)):
+    is_call = kind == KIND_CALL or kind == KIND_GRADIENT
+    if kind <= KIND_STRANGE or (is_call and not _is_plain_call(walk, op, kind)):
         return -1
     facts: ptr = 0
     if kind == KIND_OP:
@@ -169,7 +187,7 @@ def _meet(walk: ptr, node: ptr) -> i64:
     store_ptr(record, RECORD_OP, op)
     store_ptr(record, RECORD_FACTS, facts)
     store_i64(record, RECORD_SEQUENCE, PyLong_AsLongLong(sequence))
-    store_i64(record, RECORD_IS_CALL, kind == KIND_CALL)
+    store_i64(record, RECORD_IS_CALL, kind if is_call else 0)
     inputs = node_slot(node, NODE_INPUTS)
     if inputs != load_ptr(context, NONE):
         if load_ptr(inputs, OBJECT_TYPE) != PyTuple_Type:
@@ -178,6 +196,9 @@ def _meet(walk: ptr, node: ptr) -> i64:
         store_ptr(record, RECORD_INPUTS, inputs)
     output = node_slot(node, NODE_OUTPUT)
     count = PyTuple_Size(output) if load_ptr(output, OBJECT_TYPE) == PyTuple_Type else -1
+    known = _known_of(op) if kind == KIND_CALL and count >= 0 else ptr(0)
+    if known:
+        count += load_i64(known, GRADIENTS_HIDDEN)
     store_i64(record, RECORD_COUNT, count)
     store_i64(record, RECORD_SLOT, load_i64(walk, SLOTS + 8))
     for _i in range(count if count >= 0 else 1):
@@ -213,6 +234,13 @@ def slot_of(walk: ptr, record: i64, tensor: ptr) -> i64:
     return slot
 
 
+def _end_of_slots(walk: ptr, record: i64) -> i64:
+    """The slot behind those for gradients of a node's results."""
+    at = vector_item(walk, RECORDS, RECORD_BYTES, record)
+    count = load_i64(at, RECORD_COUNT)
+    return load_i64(at, RECORD_SLOT) + (count if count >= 0 else 1)
+
+
 def edge_to(walk: ptr, tensor: ptr, position: i64, part: i64) -> i64:
     """Adds an edge to a tensor; -1 where the walk has to stand back."""
     none = load_ptr(context, NONE)
@@ -228,6 +256,8 @@ def edge_to(walk: ptr, tensor: ptr, position: i64, part: i64) -> i64:
         if target < 0:
             return -1
         slot = slot_of(walk, target, tensor)
+        if slot >= _end_of_slots(walk, target):
+            return -1
     edge = vector_add(walk, EDGES, EDGE_BYTES)
     if edge < 0:
         return -1

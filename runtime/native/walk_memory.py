@@ -46,9 +46,11 @@ RECORD_SLOT = 56  # where gradients of its results are
 RECORD_COUNT = 64  # of results; -1 for one that is no tuple
 RECORD_LEADS = 72  # whether a gradient that is wanted depends on it
 RECORD_GONE = 80
-RECORD_IS_CALL = 88
+RECORD_IS_CALL = 88  # KIND_CALL or KIND_GRADIENT for a compiled call or the gradient of one; 0: an operation
 RECORD_UNREACHED = 96  # whether no gradient has come to it
-RECORD_BYTES = 104
+RECORD_KNOWN = 104  # the gradient of a compiled call that the walk has run, if native code knew one (borrowed)
+RECORD_DONE = 112  # whether the walk went through it with the gradient behind it
+RECORD_BYTES = 120
 
 # -- an edge: a tensor that a gradient flows to ------------------------------------------------------------------------
 EDGE_POSITION = 0  # of the input, and the item in it that is the tensor, or -1
