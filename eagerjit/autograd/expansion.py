@@ -9,7 +9,8 @@ where a gradient through it has a history: that is the history of the part's val
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -50,13 +51,49 @@ def expand_gradients(several: set[GradNode], nodes: Collection[GradNode], all_of
     """
     gradients = [n for n in several if is_gradient(n) and (all_of_them or n.op.call_node in EXPANDED)]
     for gradient in sorted(gradients, key=lambda n: n.sequence):
-        for node, make in ((gradient.op.call_node, gradient.op.call_again), (gradient, gradient.op.again)):
-            if node not in EXPANDED:
-                first = mode.next_sequence()
-                with untraced(), taken_apart():
-                    EXPANDED[node] = results = make()
-                _renumber(results, first, node.sequence, nodes)
+        call = gradient.op.call_node
+        if call not in EXPANDED:
+            _replace_by(call, gradient.op.call_again, nodes)
+        if gradient not in EXPANDED:
+            with _without_hooks(call):
+                _replace_by(gradient, gradient.op.again, nodes)
     return bool(gradients)
+
+
+def _replace_by(node: GradNode, make: Callable[[], Sequence[Tensor]], nodes: Collection[GradNode]) -> None:
+    first = mode.next_sequence()
+    with untraced(), taken_apart():
+        results = make()
+    _renumber(results, first, node.sequence, nodes)
+    replace(node, results)
+
+
+@contextmanager
+def _without_hooks(node: GradNode) -> Iterator[None]:
+    """A context in which a node that was taken apart has no hooks: they have seen the gradients that came in.
+
+    Those that the function itself puts on its results stay.
+    """
+    registered = list((node.hooks or {}).items())
+    tables = [_hooks_of(EXPANDED[node][index], table) for index, table in registered]
+    before = [dict(table) for table in tables]
+    for table, (_, others) in zip(tables, registered, strict=True):
+        for number in list(others):
+            table.pop(number, None)
+    try:
+        yield
+    finally:
+        for table, hooks in zip(tables, before, strict=True):
+            table.update(hooks)
+
+
+def _hooks_of(tensor: Tensor, table: dict[int, Any]) -> dict[int, Any]:
+    """The hooks of a result of what a node was taken apart into: this table, unless the function itself made some."""
+    made_by = tensor._node
+    assert made_by is not None
+    if made_by.hooks is None:
+        made_by.hooks = {}
+    return made_by.hooks.setdefault(tensor._index, table)
 
 
 def joined_calls(nodes: dict[GradNode, list], several: set[GradNode], wanted: Any) -> dict[GradNode, GradNode]:
@@ -117,9 +154,7 @@ def replace(node: GradNode, results: Sequence[Tensor]) -> None:
     """Let walks go through what made these results, and run the node's hooks there."""
     EXPANDED[node] = results
     for index, table in (node.hooks or {}).items():
-        made_by = results[index]._node
-        assert made_by is not None
-        made_by.hooks = {**(made_by.hooks or {}), results[index]._index: table}
+        _hooks_of(results[index], table).update(table)
 
 
 def _expand(node: GradNode, nodes: Collection[GradNode]) -> None:

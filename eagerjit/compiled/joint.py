@@ -85,6 +85,8 @@ class Backward:
     def describe(self) -> None:
         """Tell native code how many values inside the call gradients reach, and whether results depend on others."""
         self.known.describe(len(self.hidden), bool(self.inner))
+        for twice in self.twice.values():
+            twice.known.describe(len(self.hidden), False)
 
     def ends(self, visit: Visit, freed: Numbers) -> bool:
         """Whether nothing of the call is left to walk where these operations were freed."""

@@ -160,11 +160,21 @@ def after_the_gradient_was_written(f: Any, weights: list[ej.Tensor], x: ej.Tenso
     (g.sum() + out.mean()).backward()
 
 
+def of_a_third_order_with_a_hook(f: Any, weights: list[ej.Tensor], x: ej.Tensor) -> None:
+    out = f(x)
+    g = gradient(out, x)
+    g.register_hook(lambda found: found * 2)
+    out.register_hook(lambda found: found * 3)
+    second = gradient(penalty(g) + out.mean(), x)
+    ((second * second).sum() + out.mean()).backward()
+
+
 LOSSES = [
     alone, with_the_result, with_a_decay_made_between, with_a_decay_made_after, with_two_gradients_of_one_call,
     with_two_calls, of_a_gradient_for_weights, of_a_gradient_with_history, for_an_argument_with_history,
     for_some_inputs, with_a_hook_on_the_result, with_a_hook_on_the_gradient, with_the_results_gradient_retained,
     for_the_result_too, walked_twice, walked_twice_without_retaining, walked_again_by_the_result, of_a_third_order,
+    of_a_third_order_with_a_hook,
     after_a_weight_was_written, after_the_gradient_was_written,
 ]  # fmt: skip
 
