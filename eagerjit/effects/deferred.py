@@ -14,6 +14,7 @@ from typing import Any
 from eagerjit.effects.cautions import warn_again
 from eagerjit.effects.clocks import Later
 from eagerjit.effects.journal import Journal
+from eagerjit.recording.numbers import plain
 from eagerjit.recording.traced_texts import TracedText
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
@@ -102,16 +103,24 @@ class PutOff:
         for container in containers_in(values):
             self.journal.note_read(container, None)
 
-    def _log(self, logger: logging.Logger, name: str, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
-        if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild"):
-            level = logger.getEffectiveLevel()
-            self.journal.checks.append(lambda: logger.getEffectiveLevel() == level)
-            return None
+    def _log(self, owner: Any, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        name, of_logger = function.__name__, isinstance(owner, logging.Logger)
+        if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild", "getLevelName"):
+            return functools.partial(self._ask_logging, getattr(owner, name) if of_logger else function)
+        logger, args = (owner, args) if of_logger else (logging.getLogger(), (None, *args))
         if name not in LOGGED or kwargs.keys() - {"extra"} or not all(map(prints_later, args[1:])):
             return self.refused(f"calls {name} of a logger", source)
         self._note_shown(args[1:])
         place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         return functools.partial(put_off, self.journal, functools.partial(log_again, logger, name, place), source)
+
+    def _ask_logging(self, question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a logger answers, or `logging` itself: levels, names and handlers decide that may change anywhere."""
+        args = tuple(map(plain, args[1:] if args[:1] == (getattr(question, "__self__", None),) else args))
+        kwargs = {name: plain(value) for name, value in kwargs.items()}
+        answer = question(*args, **kwargs)
+        self.journal.checks.append(lambda: bool(question(*args, **kwargs) == answer))
+        return answer
 
     def _warn(self, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         if warnings.filters is not self._filters:

@@ -90,7 +90,6 @@ class Journal(Ages, Reads):
         self.objects_read: dict[tuple[int, str], Any] = {}
         self.uses: dict[tuple[int, str], dict[tuple[tuple[str, ...], str], None]] = {}  # of what is in `objects_read`
         self.classes_read: dict[tuple[int, str], Any] = {}
-        self.told_apart: dict[int, tuple[Any, ...]] = {}
         self.kinds_read: dict[int, Any] = {}
         self.cells_read: dict[int, Any] = {}
         self.called: dict[int, FunctionType] = {}
@@ -104,6 +103,7 @@ class Journal(Ages, Reads):
         self.compared: set[int] = set()  # containers that native guards compare with copies
         self.beginning = Beginning()
         self.tells_apart = False  # whether it asks which of the containers of its arguments are the same
+        self.handled = sys.exc_info()[1]  # by who has made the call
         self.catches = False  # whether an error may end inside of the function
         self._undo: list[tuple[Any, Callable[[], None]]] = []
         self._saved: set[tuple[int, Any]] = set()
@@ -157,13 +157,6 @@ class Journal(Ages, Reads):
         self.handed_over.update((id(inner), inner) for inner in behind(value))
         if is_pythons(value):
             self.handed_over[id(value)] = value
-
-    def tell_tuples_apart(self, values: Any, source: str) -> None:
-        """Code asks whether these are the same object. Tuples among the arguments are copies of the caller's."""
-        self.told_apart |= {id(x): x for x in values if type(x) is tuple}
-        copied = any(map(self.is_given, values))
-        if copied and all(isinstance(x, tuple) for x in values) and values[0] is not values[1]:
-            self.refuse("it asks which tuple an argument is", source)
 
     def lacking(self, container: dict[Any, Any], key: Any) -> None:
         """Code has found that a dictionary does not have a key, which only this tells of."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Set
 from typing import Any
 
 from eagerjit.effects.lru_cached_calls import Memoized
-from eagerjit.guards.comparing import contents
+from eagerjit.guards.comparing import MUTABLE, contents
 from eagerjit.guards.dictionary_items import Keyed
 from eagerjit.guards.sliding_lists import Windows
 
@@ -38,6 +38,8 @@ class Reads:
     written: dict[tuple[int, Any], str]
     checks: list[Any]
     is_outside: Callable[[Any], bool]
+    is_given: Callable[[Any], bool]
+    refuse: Callable[..., Any]
     _alive: list[Any]
 
     def __init__(self) -> None:
@@ -45,6 +47,7 @@ class Reads:
         self.step = 0
         self.tables: dict[int, int] = {}  # dictionaries of attributes that code has seen, by the objects whose they are
         self.whole: set[int] = set()  # Modules of which something reads all there is, unseen
+        self.told_apart: dict[int, Any] = {}  # tuples and containers of which code asks which ones they are
         self._read_at: dict[tuple[int, Any], int] = {}
 
     def note_read(self, holder: Any, key: Any) -> None:
@@ -83,3 +86,11 @@ class Reads:
     def are_keys_read(self, holder: Any) -> bool:
         """Whether the keys of a dictionary were read, or all it holds."""
         return (id(holder), KEYS) in self._read_at or self.is_read_whole(holder)
+
+    def tell_tuples_apart(self, values: Any, source: str) -> None:
+        """Code asks whether these are one object. Tuples among the arguments are copies of the caller's."""
+        alike = len(set(map(type, values))) == 1  # others can never be
+        self.told_apart |= {id(x): x for x in values if type(x) is tuple or (alike and isinstance(x, MUTABLE))}
+        copied = any(map(self.is_given, values))
+        if copied and all(isinstance(x, tuple) for x in values) and values[0] is not values[-1]:
+            self.refuse("it asks which tuple an argument is", source)

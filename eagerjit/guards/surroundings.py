@@ -224,8 +224,14 @@ def inspect_code(function: FunctionType | None, observed: Observer, outside: Seq
     return _Inspection(observed, outside).run(function)
 
 
-def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> list[Callable[[], bool]]:
-    """Guards for what was read: native ones in the tracer; those that need Python are returned."""
+def add_guards(
+    tracer: Tracer, surroundings: Surroundings, journal: Journal, given: Sequence[Any] = ()
+) -> list[Callable[[], bool]]:
+    """Guards for what was read: native ones in the tracer; those that need Python are returned.
+
+    Containers in what is `given` away, as a result or in an object, are known by identity, as those are that it
+    changes or tells apart.
+    """
     python: list[Callable[[], bool]] = []
     changing = journal.changing()
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
@@ -287,6 +293,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     guard_methods(tracer, journal)
     guard_contexts(tracer, journal)
     changed = frozenset(id(operation.target) for operation in journal.operations)
+    changed |= {id(value) for value in given if isinstance(value, MUTABLE)} | journal.told_apart.keys()
     compared = [guard for guard in (*python, *journal.checks) if isinstance(guard, Unchanged)]
     for guard in compared if changed else ():
         guard.mark(changed)

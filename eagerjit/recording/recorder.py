@@ -174,7 +174,7 @@ class Recording:
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             surroundings = inspect_code(function, observer, owners := [x for x in (owner, *leaves) if x is not None])
-            guards = add_guards(tracer, surroundings, journal)
+            guards = add_guards(tracer, surroundings, journal, out)
             guard_records(tracer, journal, structure)
             journal.beginning.refuse_filled()
             lists = [x for x in leaves if type(x) is list]

@@ -28,6 +28,7 @@ import numpy as np
 
 from eagerjit.effects.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.effects.deferred import PutOff, write_later
+from eagerjit.effects.handled_errors import note_error_told
 from eagerjit.effects.lru_caches import Remembering
 from eagerjit.effects.world import is_watched
 from eagerjit.effects.world_calls import only_looks, takes_items
@@ -152,6 +153,7 @@ class Calls(PutOff, LibraryCalls):
             self.journal.look_behind(registry)
         function, args = with_owner(function, args)
         note_called(self.journal, function, args, kwargs, source)
+        note_error_told(self.journal, function, args, source)
         if (instead := with_plain_numbers(function, args, kwargs)) is not None:
             return instead
         if isinstance(function, FunctionType):
@@ -244,10 +246,8 @@ class Calls(PutOff, LibraryCalls):
         owner, name, module = args[0] if args else None, function.__name__, module_of(function)
         if not (module.startswith("eagerjit") or is_internal(function.__code__)):
             return None
-        if isinstance(owner, logging.Logger):
-            return self._log(owner, name, args, kwargs, frame, source)
-        if module == "logging" and name in LOGGED:
-            return self._log(logging.getLogger(), name, (None, *args), kwargs, frame, source)
+        if isinstance(owner, logging.Logger) or (module == "logging" and name in (*LOGGED, "getLevelName")):
+            return self._log(owner, function, args, kwargs, frame, source)
         if owner is os.environ or function is os.getenv:
             before = dict(os.environ)
             self.journal.checks.append(lambda: dict(os.environ) == before)

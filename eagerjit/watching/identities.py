@@ -90,9 +90,13 @@ def note_called(
     journal: Journal, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], source: str
 ) -> None:
     """Code is about to call something, which may be C code that tells objects apart."""
-    if not isinstance(function, (*_OF_C, type)) or not journal.paths:
+    if not isinstance(function, (*_OF_C, type)):
         return
     name = function.__name__
+    if name in _ASKING:
+        journal.tell_tuples_apart(args, source)
+    if not journal.paths:
+        return
     if isinstance(function, type) and function.__module__ != "builtins":
         return
     bound = getattr(function, "__self__", None)

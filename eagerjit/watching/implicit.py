@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.handled_errors import note_context, note_handled
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import MUTABLE, has_own_attributes, has_state, is_library_name, is_plain
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
@@ -24,7 +25,7 @@ from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import looks_up_names
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.identities import note_equality, note_identity, note_written
-from eagerjit.watching.observation import source
+from eagerjit.watching.observation import source, user_line
 from eagerjit.watching.slots import ABSENT, look
 
 _PRECALL = 4 if sys.version_info < (3, 12) else 0  # bytes from where a call is watched to where it is made
@@ -38,6 +39,8 @@ def note_attribute(journal: Journal, owner: Any, name: str, use: tuple[tuple[str
     """An attribute of an object from outside is about to be read; `use` is what `chain_from` says of it."""
     if type(owner) is TracedText:
         return
+    if name == "__context__":
+        note_context(journal, owner, user_line())
     note_read(journal, owner, name)
     journal.note_read(owner, name)
     journal.objects_read[id(owner), name] = owner
@@ -68,6 +71,12 @@ def note_inherited(journal: Journal, kind: type, base: type, name: str) -> None:
     first = next(b for b in kind.__mro__ if name in vars(b))
     holder = kind if first is base and has_own_attributes(base) else base
     journal.classes_read[id(holder), name] = holder
+
+
+def note_order(journal: Journal, kind: type) -> None:
+    """Code asks which class comes after another: `__bases__` of a class may be assigned."""
+    if has_own_attributes(kind):
+        journal.classes_read[id(kind), "__mro__"] = kind
 
 
 def note_entered(journal: Journal, context: Any) -> None:
@@ -101,7 +110,7 @@ class Implicit:
 
     def note_error(self, frame: FrameType, kind: type, changed: int) -> None:
         """Refuse errors that calls may not raise: of a change that was about to be made at an offset, of texts."""
-        if 0 <= frame.f_lasti - changed <= _PRECALL:
+        if changed >= 0 and 0 <= frame.f_lasti - changed <= _PRECALL:
             self.journal.refuse("it catches an error of what it changes", source(frame))
         if kind is TypeError and self.journal.tracer.formatted and self.journal.catches:
             self.journal.refuse("it catches an error that a text or range may have caused", source(frame))
@@ -132,7 +141,9 @@ class Implicit:
         """`super()` of a class finds a name in the first class after it that has it."""
         kind, instance = found.__thisclass__, found.__self__
         of_class = isinstance(instance, type) and issubclass(instance, kind)
-        order = (instance if of_class else type(instance)).__mro__
+        owner = instance if of_class else type(instance)
+        note_order(self.journal, owner)
+        order = owner.__mro__
         for base in order[order.index(kind) + 1 :]:
             self.journal.note_read(base, name)
             self.journal.objects_read[id(base), name] = base
@@ -143,6 +154,10 @@ class Implicit:
         found, kind, instance = frames.stack(frame, 3)
         if found is super:
             self._note_super(super(kind, instance), name)
+
+    def raise_again(self, frame: FrameType, _: None) -> None:
+        """A `raise` alone raises the error that is being handled."""
+        note_handled(self.journal, source(frame))
 
     def match_class(self, frame: FrameType, count: int) -> None:
         """A pattern reads attributes of what it is compared with."""

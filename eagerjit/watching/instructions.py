@@ -105,6 +105,8 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = "operate" if name.endswith("_OR_POP") else "ask_truth", (1, ("__bool__", "__len__"))
         elif name == "BINARY_SUBSCR":
             out[i.offset] = "load_item", copies == 2
+        elif name == "RAISE_VARARGS" and not i.arg:
+            out[i.offset] = "raise_again", None
         elif name in _HANDLERS and not ("DEREF" in name and operand not in code.co_freevars):
             out[i.offset] = _HANDLERS[name], operand
         copies = copies + 1 if name == "COPY" else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import types
 
 import eagerjit as torch
 from eagerjit import nn
@@ -384,3 +385,17 @@ def adapters_merged_and_taken_out(jit):
 
     for i in range(4):
         yield both_ways(ones(2 + i, 3), 0.5 * i), model.weight, model.weight._version
+
+
+@case(versions=4)
+def a_tensor_given_memory_is_the_argument_of_another_call(jit):
+    world = types.SimpleNamespace(shared=ones(2), other=torch.zeros(2))
+
+    @jit
+    def f(x):
+        world.shared.data = x.detach() * 2
+        world.other.copy_(x.detach())
+        return x + 1
+
+    for x in (ones(2) * 3, world.shared, world.shared, ones(2) * 5, world.other, world.shared[:]):
+        yield f(x), world

@@ -256,3 +256,34 @@ def printed_with_unpacked_arguments(jit):
     f = jit(f)
     for _ in range(3):
         yield f(ones(2))
+
+
+@case(versions=9)
+def what_loggers_answer(jit):
+    logger = logging.getLogger("soundness.answers")
+    logger.propagate = True
+    logger.setLevel(logging.NOTSET)
+    handler = logging.NullHandler()
+
+    @jit
+    def f(x, level):
+        x = x * (2 if logger.isEnabledFor(level) else 3) + len(logging.getLevelName(logging.INFO))
+        return x + logger.hasHandlers()
+
+    def calls():
+        return [f(torch.ones(2), level) for level in (logging.DEBUG, logging.ERROR)]
+
+    yield calls(), logger._cache
+    logging.disable(logging.CRITICAL)
+    yield calls(), logger._cache
+    logging.disable(logging.NOTSET)
+    logger.propagate = False
+    yield calls(), logger._cache
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield calls(), logger._cache
+    logger.removeHandler(handler)
+    logging.addLevelName(logging.INFO, "INFORMATION")
+    yield calls(), logger._cache
+    logging.addLevelName(logging.INFO, "INFO")
+    yield calls(), logger._cache

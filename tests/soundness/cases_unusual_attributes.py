@@ -260,3 +260,40 @@ def items_of_the_attributes_of_an_object(jit):
 
     for _ in range(3):
         yield f(ones(1)), box.scale
+
+
+@case
+def bases_of_a_class_replaced(jit):
+    class Doubling:
+        factor = 2.0
+
+        def forward(self, x):
+            return x * 2
+
+        @classmethod
+        def name(cls):
+            return "doubling"
+
+    class Tripling(Doubling):
+        factor = 3.0
+
+        def forward(self, x):
+            return x * 3
+
+        @classmethod
+        def name(cls):
+            return "tripling it"
+
+    class Model(Doubling):
+        def forward(self, x):
+            return super().forward(x) + super().factor
+
+        @classmethod
+        def name(cls):
+            return super().name()
+
+    model = Model()
+    f = jit(lambda x: model.forward(x) + len(Model.name()))
+    yield f(ones(2)), f(ones(2))
+    for Model.__bases__ in ((Tripling,), (Doubling,), (Tripling, Doubling)):
+        yield f(ones(2)), f(ones(2))
