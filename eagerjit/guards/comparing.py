@@ -29,6 +29,9 @@ from eagerjit.watching.observation import WATCHED, TraceBreak, user_line
 PLAIN = (int, float, str, bool, bytes, type(None), complex)
 MUTABLE = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
+_TOLD_BY_FUNCTIONS = frozenset(("__annotations__", "__doc__", "__module__", "__name__", "__qualname__"))
+"""What code may ask of functions, and assign: what they run is guarded where they are called."""
+
 _MADE_BY_CODE = 1 << 9
 """The flag of classes that a `class` statement made."""
 
@@ -90,7 +93,7 @@ def needs_guard(owner: Any, name: str) -> bool:
     What Modules and optimizers hold is part of their structure, except containers, which change without their notice.
     """
     if isinstance(owner, FunctionType):
-        return not name.startswith("__") or name in own_attributes(owner)
+        return not name.startswith("__") or name in _TOLD_BY_FUNCTIONS or name in own_attributes(owner)
     if has_state(owner):
         found = own_attributes(owner).get(name)
         found = next((vars(c)[name] for c in type(owner).__mro__ if name in vars(c)), None) if found is None else found

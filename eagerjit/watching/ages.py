@@ -42,6 +42,8 @@ _THERE_ALREADY = frozenset((bool, np.bool, type(None)))
 class Ages:
     """The part of a journal that tells old objects from new ones."""
 
+    checks: list[Callable[[], bool]]
+
     def __init__(self) -> None:
         self.paths: dict[int, Path] = {}
         self.added_to: set[int] = set()
@@ -113,12 +115,17 @@ class Ages:
 
     def making(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of NumPy's, and remember an array that nobody had before."""
-        strict: Any = {kind: "raise" for kind, what in np.geterr().items() if what != "ignore"}
+        before, ignored = np.geterr(), list[Any]()
+        traced = any(type(x).__module__.startswith("eagerjit") for x in (*args, *kwargs.values()))
+        known = "ignore" if traced else "call"  # what is computed of inputs, calls compute themselves
+        modes: Any = {kind: known if what == "ignore" else "raise" for kind, what in before.items()}
         try:
-            with np.errstate(**strict):
+            with np.errstate(**modes, call=lambda *what: ignored.append(what)):
                 made = [function(*args, **kwargs)]
         except FloatingPointError as error:
             raise self.refuse(f"NumPy warns: {error}", user_line()) from None
+        if ignored:  # where calls must find it ignored, too
+            self.checks.append(lambda: np.geterr() == before)
         # One reference is the list's, one the argument's: those of variables CPython 3.14 does not always count.
         if type(made[0]) is np.ndarray and made[0].base is None and sys.getrefcount(made[0]) == 2:
             self._made.add(id(made[0]))

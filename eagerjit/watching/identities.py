@@ -19,6 +19,8 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eagerjit.pytree import LEAVES
 from eagerjit.watching.observation import ByIdentity
 from eagerjit.watching.slots import Slot
@@ -62,6 +64,9 @@ def note_identity(journal: Journal, values: Iterable[Any], source: str) -> None:
 
 def note_written(journal: Journal, values: Sequence[Any], source: str, as_repr: bool = True) -> None:
     """Code writes texts of values: as `repr` does, or `str` does, to which those that lie in others are `repr`'s."""
+    if any(isinstance(x, np.ndarray) for value in values for x in (value, *_parts(value))):
+        before = np.get_printoptions()
+        journal.checks.append(lambda: np.get_printoptions() == before)
     told = [] if as_repr else [x for x in values if not _is_told_by_address(x)]
     found = (x for x in _copies(journal, values) if type(x).__repr__ is object.__repr__)
     _refuse(journal, (x for x in found if not any(x is y for y in told)), source)
@@ -95,7 +100,7 @@ def note_called(
     name = function.__name__
     if name in _ASKING:
         journal.tell_tuples_apart(args, source)
-    if not journal.paths:
+    if not journal.paths and name not in _WRITING:
         return
     if isinstance(function, type) and function.__module__ != "builtins":
         return

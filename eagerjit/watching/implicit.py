@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
+import operator
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from eagerjit.effects.handled_errors import note_context, note_handled
 from eagerjit.effects.journal import Journal
 from eagerjit.guards.comparing import MUTABLE, has_own_attributes, has_state, is_library_name, is_plain
+from eagerjit.recording.arrays import LARGE
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.recording.tensor_attributes import note_read
 from eagerjit.recording.traced_ranges import TracedList
@@ -32,6 +35,10 @@ _PRECALL = 4 if sys.version_info < (3, 12) else 0  # bytes from where a call is 
 _AFTER_NAMES = {dis.opmap[n] for n in ("LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS") if n in dis.opmap}
 """Instructions that find the names of a class on the stack."""
 
+_OPERATORS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul,
+}  # fmt: skip
 _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
 
 
@@ -97,6 +104,7 @@ class Implicit:
     methods: dict[type, dict[CodeType, tuple[type, str]]]
     closures: dict[CodeType, list[dict[str, Any]]]
     _formatting: set[FrameType]
+    change_in_place: Callable[[FrameType, str], None]
 
     def _note_cells(self, frame: FrameType) -> None:
         """Remember the cells that code runs with."""
@@ -199,6 +207,25 @@ class Implicit:
                     self.journal.look_behind(part)
                     self.note_lacking(type(part), names)
 
+    def compute(self, frame: FrameType, symbol: str) -> None:
+        """An operator computes what is neither true nor false of its operands."""
+        self.operate(frame, (2, ()))
+        self._rehearse(symbol, frames.stack(frame, 2))
+
+    def compute_in_place(self, frame: FrameType, operand: tuple[str, str]) -> None:
+        symbol, method = operand
+        self._rehearse(symbol, frames.stack(frame, 2))
+        self.change_in_place(frame, method)
+
+    def _rehearse(self, symbol: str, operands: list[Any]) -> None:
+        """Have NumPy compute its own numbers and arrays first where it is seen to warn."""
+        own = [type(x).__module__ == "numpy" for x in operands]
+        known = all(numpys or type(x) in (bool, int, float, complex) for numpys, x in zip(own, operands, strict=True))
+        if known and any(own) and symbol in _OPERATORS:
+            if sum(getattr(x, "nbytes", 0) for x in operands) <= LARGE:
+                with contextlib.suppress(TypeError, ValueError, OverflowError):  # the operator raises it in a moment
+                    self.journal.making(_OPERATORS[symbol], *operands)
+
     def _note_all(self, values: Iterable[Any]) -> None:
         """All that lies in values which are containers is about to be read."""
         for value in values:
@@ -240,7 +267,7 @@ class Implicit:
 
     def fill_in(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
         """An operator `%` that may fill in a text."""
-        self.operate(frame, operand)
+        self.compute(frame, "%")
         template, values = frames.stack(frame, 2)
         told = values if type(values) is tuple else (values,)
         note_written(self.journal, told, source(frame), texts.writes_repr(template))

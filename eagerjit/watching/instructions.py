@@ -96,9 +96,9 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
         elif name == "CALL_FUNCTION_EX":
             out[i.offset] = "call_with", 1 if _KEYWORDS_HAVE_A_PLACE else (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
-            out[i.offset] = "change_in_place", _IN_PLACE[i.argrepr]
+            out[i.offset] = "compute_in_place", (i.argrepr[:-1], _IN_PLACE[i.argrepr])
         elif name == "BINARY_OP":
-            out[i.offset] = "operate", (2, ())
+            out[i.offset] = "compute", i.argrepr
         elif name == "COMPARE_OP":
             out[i.offset] = "operate", (2, ("__eq__", "__ne__"))
         elif name in _ASKS_TRUTH:

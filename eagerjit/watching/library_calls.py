@@ -34,6 +34,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, in_python, is_consumed
 from eagerjit.watching.implicit import note_attribute, note_entered
+from eagerjit.watching.introspection import note_described
 from eagerjit.watching.observation import is_internal, user_line
 from eagerjit.watching.slots import ABSENT, look
 
@@ -291,8 +292,9 @@ class LibraryCalls:
 
     def _tells(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """What is called in place of a function that, without arguments, can only tell how something is set."""
-        name = getattr(function, "__name__", "")
-        frames = module_of(function) in ("inspect", "traceback")  # they look at their callers
+        name, module = getattr(function, "__name__", ""), module_of(function)
+        note_described(self.journal, module, args)
+        frames = module in ("inspect", "traceback")  # they look at their callers
         watched = isinstance(function, FunctionType) and not is_internal(function.__code__)
         if args or kwargs or isinstance(function, type) or name in _TOLD_OTHERWISE or frames or watched:
             return None

@@ -1,4 +1,4 @@
-"""Containers in containers that equal ones replace: which one a call gives away, changes or asks for tells them apart."""
+"""Containers in containers that equal ones replace: calls that give them away or ask which they are tell them apart."""
 
 from __future__ import annotations
 
