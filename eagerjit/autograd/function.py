@@ -12,7 +12,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, line_of
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor, version_of
-from eagerjit.watching.observation import call_back
+from eagerjit.watching.observation import call_back, note_looked_up
 
 
 class Context:
@@ -89,6 +89,7 @@ class FunctionOp:
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """What the user's backward returns, one gradient per argument."""
         by_place = dict(zip(self.places, grads, strict=True))
+        note_looked_up(self.function, "backward")
         results = call_back(self.function.backward, self.context, *map(by_place.get, range(self.count)))
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         count = len(needs)

@@ -363,6 +363,7 @@ def tensors_in(
             yield value
         elif isinstance(value, (list, tuple, set, frozenset, dict)):
             stack += () if leaves_out(value) else items_but(value, changing)
+            stack += value if isinstance(value, dict) and not leaves_out(value) else ()  # its keys
         elif has_state(value) and hasattr(value, "parameters"):
             stack += [*value.parameters(), *value.buffers()]
         elif has_state(value) and hasattr(value, "param_groups"):

@@ -27,7 +27,7 @@ from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import looks_up_names
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.identities import note_equality, note_identity, note_written
+from eagerjit.watching.identities import note_compared, note_equality, note_identity, note_written
 from eagerjit.watching.observation import source, user_line
 from eagerjit.watching.slots import ABSENT, look
 
@@ -39,6 +39,9 @@ _OPERATORS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
     "%": operator.mod, "**": operator.pow, "@": operator.matmul,
 }  # fmt: skip
+_FEWEST, _MOST = -5, 256
+"""Between which integers there is one object for each in CPython."""
+
 _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
 
 
@@ -105,6 +108,7 @@ class Implicit:
     closures: dict[CodeType, list[dict[str, Any]]]
     _formatting: set[FrameType]
     change_in_place: Callable[[FrameType, str], None]
+    calls: Any
 
     def _note_cells(self, frame: FrameType) -> None:
         """Remember the cells that code runs with."""
@@ -163,6 +167,10 @@ class Implicit:
         if found is super:
             self._note_super(super(kind, instance), name)
 
+    def look_up(self, owner: Any, name: str) -> None:
+        """The library reads an attribute, to call what it holds."""
+        note_attribute(self.journal, owner, name)
+
     def raise_again(self, frame: FrameType, _: None) -> None:
         """A `raise` alone raises the error that is being handled."""
         note_handled(self.journal, source(frame))
@@ -206,6 +214,23 @@ class Implicit:
                 if type(part) not in _SIMPLE:
                     self.journal.look_behind(part)
                     self.note_lacking(type(part), names)
+
+    def compare_identities(self, frame: FrameType, _: None) -> None:
+        operands = self._as_one_number(frame)
+        self.journal.tell_apart(operands, source(frame))
+        note_compared(self.journal, operands, source(frame))
+        self.calls.compare(*operands)
+
+    def _as_one_number(self, frame: FrameType) -> list[Any]:
+        """The operands of `is`; for numbers of the call that are equal, one in the place of both if Python has one."""
+        first, second = operands = frames.stack(frame, 2)
+        stand_in = any(type(x) in (SymbolicInt, TracedFloat) for x in operands)
+        if not stand_in or first is second or first.__class__ is not second.__class__ or not first == second:
+            return operands
+        if first.__class__ is not int or not _FEWEST <= first <= _MOST:
+            self.journal.refuse("it asks whether equal numbers are one object", source(frame))
+        frames.replace(frame, 0, first)
+        return [first, first]
 
     def compute(self, frame: FrameType, symbol: str) -> None:
         """An operator computes what is neither true nor false of its operands."""

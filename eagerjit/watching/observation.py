@@ -124,6 +124,14 @@ def resume_observation(function: Any) -> None:
         sys.settrace(function)
 
 
+def note_looked_up(owner: Any, name: str) -> None:
+    """The library is about to call what an attribute of the user's holds, of which no instruction tells."""
+    function = of_recording() or (None if state.tracer is None else state.tracer.observation)
+    observer = getattr(function, "__self__", None)
+    if observer is not None:
+        observer.look_up(owner, name)
+
+
 def call_back(function: Callable[..., Any], *args: Any) -> Any:
     """Call the user's function from code that is not watched: a hook, or the gradient of an operation of theirs."""
     tracer, plain = state.tracer, mode.set_plain(False)

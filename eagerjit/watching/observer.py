@@ -33,7 +33,7 @@ from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import catches, chain_from, stored_names, use_of_result, variables_looked_into
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.containers import CHANGING, CONTAINERS
-from eagerjit.watching.identities import note_compared, note_searched
+from eagerjit.watching.identities import note_searched
 from eagerjit.watching.implicit import Implicit, note_attribute, note_entered
 from eagerjit.watching.instructions import handlers, is_evaluated_later
 from eagerjit.watching.library_in_python import STAND_INS
@@ -374,11 +374,6 @@ class Observer(Implicit, Imports):
         note_entered(self.journal, owner)
         if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame), NotYet))
-
-    def compare_identities(self, frame: FrameType, _: None) -> None:
-        self.journal.tell_apart(operands := frames.stack(frame, 2), source(frame))
-        note_compared(self.journal, operands, source(frame))
-        self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:
         self.tie_text(frame, 1)

@@ -539,3 +539,23 @@ def hooks_read_what_changed_since_the_call(jit):
         settings.scale = 7.0
         loss.backward()
         yield x.grad, [p.grad for p in layer.parameters()], type(attempt(loss.backward))
+
+
+@case
+def a_backward_replaced_before_the_gradient_is_taken(jit):
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    f = jit(lambda x: Scaled.apply(x))
+    for factor in (3, 5, 5, 7):
+        x = torch.ones(2, requires_grad=True)
+        result = f(x)
+        Scaled.backward = staticmethod(lambda ctx, grad, factor=factor: grad * factor)
+        result.sum().backward()
+        yield x.grad

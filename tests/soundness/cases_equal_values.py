@@ -9,7 +9,7 @@ import types
 import numpy as np
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, case
 
 
 class Text(str):
@@ -173,3 +173,36 @@ def equal_keys_of_arguments(jit):
         for value in (*values, *values[::-1]):
             for i in range(2):
                 yield f({value: 1}, torch.ones(2) * i)
+
+
+@case(versions=5)
+def whether_small_integers_are_one_object(jit):
+    world = types.SimpleNamespace(calls=0)
+
+    @jit
+    def f(x, a, b):
+        world.calls += 1
+        return x * (2 if a is b else 3) + (world.calls is a) + (b is None)
+
+    for a, b in ((1, 2), (2, 2), (3, 5), (4, 4), (9, 9), (6, 7), (2.5, 3.5), (7, None)):
+        yield f(torch.ones(2), a, b)
+
+
+@case(outcome=FELL_BACK)
+def whether_large_integers_are_one_object(jit):
+    f = jit(lambda x, a, b: x * (2 if a is b else 3))
+    large = 1000
+    for a, b in ((1, 2), (2, 3), (large, large), (large, int("1000"))):
+        yield f(torch.ones(2), a, b)
+
+
+@case(versions=6)
+def tensors_that_are_keys_of_a_dictionary(jit):
+    first, second = torch.ones(2), torch.ones(2)
+    weights = {first: 2.0}
+    f = jit(lambda x: x * weights.get(x, 5.0) + (x in weights))
+    for x in (first, second, torch.ones(2)):
+        yield f(x)
+    weights[second] = 3.0
+    for x in (second, first, torch.ones(2)):
+        yield f(x)
