@@ -50,8 +50,20 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
 
 
 def guard_methods(tracer: Tracer, journal: Journal) -> None:
-    """Guard methods that code found in classes of libraries: programs may replace them there, or in classes between."""
+    """Guard methods that code found in classes of libraries: programs may replace them there or in classes between."""
     changing, known = journal.changing(), set[tuple[type, str]]()
+
+    def guard(kind: type, name: str, found: FunctionType) -> None:
+        known.add((kind, name))
+        holder, leaf = tracer.new_leaf(), tracer.new_leaf()
+        tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
+        tracer.guard_object(leaf, Op.IS, found)
+
+    for (_, name), owner in journal.objects_read.items():  # `super().forward`, `nn.Linear.forward`
+        held = vars(owner).get(name) if isinstance(owner, type) and not has_own_attributes(owner) else None
+        if isinstance(held, FunctionType) and not issubclass(owner, Tensor) and (id(owner), name) not in changing:
+            guard(owner, name, held)
     for (_, name), owner in journal.inherited.items():
         kind, found = type(owner), lookup.inherited(owner, name)
         holding = next((base for base in kind.__mro__ if name in vars(base)), object)
@@ -59,11 +71,7 @@ def guard_methods(tracer: Tracer, journal: Journal) -> None:
             continue
         if (kind, name) in known or any((id(base), name) in changing for base in kind.__mro__):
             continue
-        known.add((kind, name))
-        holder, leaf = tracer.new_leaf(), tracer.new_leaf()
-        tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
-        tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
-        tracer.guard_object(leaf, Op.IS, found)
+        guard(kind, name, found)
 
 
 def _may_change_class(owner: Any) -> bool:

@@ -307,8 +307,7 @@ def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> No
     for part in parts:
         journal.beginning.note_module(part)
     kinds: list[Any] = list(dict.fromkeys(map(type, parts)))
-    called = dict.fromkeys(next(base for base in kind.__mro__ if "__call__" in vars(base)) for kind in kinds)
-    for kind, name in (*((kind, "forward") for kind in kinds), *((base, "__call__") for base in called)):
+    for kind, name in ((kind, name) for name in ("forward", "__call__") for kind in kinds):
         holder, leaf = tracer.new_leaf(), tracer.new_leaf()
         tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
         tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))

@@ -6,6 +6,7 @@ import contextlib
 import dis
 import operator
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -98,6 +99,13 @@ def note_entered(journal: Journal, context: Any) -> None:
         journal.entered.setdefault(id(context), (context, settings))
 
 
+def note_lacking(journal: Journal, kind: type, names: tuple[str, ...]) -> None:
+    """The user's classes that do not have a special method, and may get it."""
+    for base in kind.__mro__:
+        if has_own_attributes(base) and not hasattr(base, "_jit_state"):
+            journal.lacked |= {(id(base), name): base for name in names if name not in vars(base)}
+
+
 class Implicit:
     """The part of an observer that notes these reads."""
 
@@ -166,6 +174,12 @@ class Implicit:
         found, kind, instance = frames.stack(frame, 3)
         if found is super:
             self._note_super(super(kind, instance), name)
+
+    def make_missing(self, container: defaultdict[Any, Any]) -> None:
+        """A dictionary is about to make an item that it does not have."""
+        self.journal.save_contents(container)
+        if self.journal.is_outside(container):
+            note_attribute(self.journal, container, "default_factory")
 
     def look_up(self, owner: Any, name: str) -> None:
         """The library reads an attribute, to call what it holds."""
@@ -335,10 +349,7 @@ class Implicit:
         return frames.stack(frame, 2)
 
     def note_lacking(self, kind: type, names: tuple[str, ...]) -> None:
-        """The user's classes that do not have a special method, and may get it."""
-        for base in kind.__mro__:
-            if has_own_attributes(base) and not hasattr(base, "_jit_state"):
-                self.journal.lacked |= {(id(base), name): base for name in names if name not in vars(base)}
+        note_lacking(self.journal, kind, names)
 
     def is_local_name(self, frame: FrameType, name: str) -> bool:
         """Whether a name in the body of a class, or in what is evaluated for it later, is one of its own."""

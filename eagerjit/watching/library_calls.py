@@ -19,6 +19,7 @@ from types import (
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
+    ModuleType,
     WrapperDescriptorType,
 )
 from typing import Any
@@ -26,14 +27,21 @@ from typing import Any
 from eagerjit.autograd.function import Function
 from eagerjit.effects.journal import Journal
 from eagerjit.effects.lru_caches import Remembering
-from eagerjit.guards.comparing import has_own_attributes, has_state, is_plain, stateful_in
+from eagerjit.guards.comparing import (
+    attributes_of,
+    has_attributes,
+    has_own_attributes,
+    has_state,
+    is_plain,
+    stateful_in,
+)
 from eagerjit.guards.reads import KEYS
 from eagerjit.recording.tensor_attributes import note_asked
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
-from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, in_python, is_consumed
-from eagerjit.watching.implicit import note_attribute, note_entered
+from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, in_python, is_consumed, items_of
+from eagerjit.watching.implicit import note_attribute, note_entered, note_lacking
 from eagerjit.watching.introspection import note_described
 from eagerjit.watching.observation import is_internal, user_line
 from eagerjit.watching.slots import ABSENT, look
@@ -131,6 +139,7 @@ def calls_back(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], jud
 
 
 _PARTS_OF_FUNCTIONS = ("forward", "setup_context", "backward", "vmap", "generate_vmap_rule")
+_COPYING = ("__copy__", "__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__")
 _NOT_READING = frozenset(("isinstance", "issubclass", "type", "id", "hasattr", "getattr", "setattr", "callable"))
 _ADDING = frozenset("append insert add appendleft setdefault discard remove pop index count get __setitem__".split())
 _WHOLE = frozenset(("dict", "str", "repr", "format", "ascii", "map", "filter"))
@@ -246,6 +255,10 @@ class LibraryCalls:
 
     def _notes_copied(self, value: Any) -> bool:
         """Note the Modules in what is copied, and what they hold; whether nothing else in it has a state of its own."""
+        for found, within in _copied_with(value):
+            note_lacking(self.journal, type(found), _COPYING)
+            if has_attributes(found) and not (has_state(found) or within):
+                self.journal.handed_over[id(found)] = found
         owners = stateful_in(value)
         for owner in owners:
             if not hasattr(owner, "modules"):
@@ -305,6 +318,22 @@ class LibraryCalls:
         if _is_plain_answer(answer):
             self.journal.checks.append(lambda: bool(function() == answer))
         return answer
+
+
+def _copied_with(value: Any) -> list[tuple[Any, bool]]:
+    """The objects that are copied with one: itself, and those that it holds; whether within another with attributes."""
+    waiting, met = [(value, False)], dict[int, tuple[Any, bool]]()
+    while waiting:
+        value, within = waiting.pop()
+        if id(value) in met or is_plain(value) or isinstance(value, (Tensor, type, FunctionType, ModuleType)):
+            continue
+        met[id(value)] = value, within
+        if isinstance(value, (*CONTAINERS, tuple)):
+            held = dict.values(value) if isinstance(value, dict) else items_of(value)
+            waiting += [(x, within) for x in held]
+        elif has_attributes(value) and not has_state(value):
+            waiting += [(x, True) for x in attributes_of(value).values()]
+    return list(met.values())
 
 
 def _is_plain_answer(answer: Any) -> bool:

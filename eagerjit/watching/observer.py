@@ -220,7 +220,7 @@ class Observer(Implicit, Imports):
         self.calls.compare(key, container)
         key = plain_key(key) if isinstance(container, dict) else position(container, key)
         if isinstance(container, collections.defaultdict) and key not in container:
-            self.journal.save_contents(container)
+            self.make_missing(container)
             self._making[frame] = container, key, "item"
         if kind := kind_of_option(self.journal, container, key):
             self._read = frame, container, key, kind

@@ -151,3 +151,40 @@ def a_state_read_by_getattr(jit):
 
     for i in range(6):
         yield (f(ramp(2) + i), box)
+
+
+class Held:
+    def __init__(self, scale):
+        self.scale = scale
+
+
+@case(versions=6)
+def objects_in_containers_that_are_copied(jit):
+    for make in (lambda held: [held], lambda held: {"item": held}, lambda held: ([held], 1)):
+        held = Held(1.0)
+        container = make(held)
+
+        def scale(copied):
+            while not isinstance(copied, Held):
+                copied = copied["item"] if isinstance(copied, dict) else copied[0]
+            return copied.scale
+
+        f = jit(lambda x, container=container, scale=scale: x * scale(copy.deepcopy(container)))
+        for held.scale in (1.0, 1.0, 3.0):
+            yield f(torch.ones(2))
+
+
+@case
+def how_objects_are_copied_replaced(jit):
+    class Copied(Held):
+        pass
+
+    held = [Copied(1.0)]
+    f = jit(lambda x: x * copy.deepcopy(held)[0].scale + copy.copy(held[0]).scale)
+    yield f(torch.ones(2)), f(torch.ones(2))
+    Copied.__deepcopy__ = lambda self, memo: Held(5.0)
+    yield f(torch.ones(2))
+    Copied.__copy__ = lambda self: Held(7.0)
+    yield f(torch.ones(2))
+    del Copied.__deepcopy__
+    yield f(torch.ones(2))

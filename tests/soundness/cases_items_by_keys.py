@@ -824,3 +824,14 @@ def items_assigned_and_then_deleted(jit):
     yield f(ones(2)), table
     table.update(c=1.0, b=2.0, a=3.0)
     yield f(ones(2)), table
+
+
+@case
+def a_default_factory_replaced(jit):
+    totals = collections.defaultdict(lambda: 5.0, a=1.0)
+    f = jit(lambda x: x * totals["a"] + totals["missing"])
+    for factory in (totals.default_factory, lambda: 77.0, lambda: 7.0):
+        totals.default_factory = factory
+        totals.pop("missing", None)
+        yield f(ones(2)), totals
+        yield f(ones(2)), totals

@@ -297,3 +297,30 @@ def bases_of_a_class_replaced(jit):
     yield f(ones(2)), f(ones(2))
     for Model.__bases__ in ((Tripling,), (Doubling,), (Tripling, Doubling)):
         yield f(ones(2)), f(ones(2))
+
+
+@case
+def methods_of_the_librarys_classes_replaced(jit):
+    class ByBase(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) + 1
+
+    class ByName(nn.Linear):
+        def forward(self, x):
+            return nn.Linear.forward(self, x) + 1
+
+    models = [kind(3, 3) for kind in (ByBase, ByName, nn.Linear)]
+    functions = [jit(lambda x, model=model: model(x)) for model in models]
+
+    def calls():
+        return [f(ramp(3)).detach() for f in functions for _ in range(2)]
+
+    yield calls()
+    for kind, name in ((nn.Linear, "forward"), (nn.Module, "__call__")):
+        own, kept = name in vars(kind), getattr(kind, name)
+        setattr(kind, name, lambda self, x: x * 100)
+        try:
+            yield calls()
+        finally:
+            setattr(kind, name, kept) if own else delattr(kind, name)
+        yield calls()
