@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit import pytree
 from eagerjit.compiled.gradient_tape import GradientOp
 from eagerjit.compiled.tape import CallOp
+from eagerjit.recording.rebuilt import rebuilt
 from eagerjit.runtime.connections import Connection, connects
 from eagerjit.runtime.native.context import MOST_CONNECTED
 
@@ -23,6 +24,7 @@ def connection_of(variant: Variant) -> Connection | None:
     inputs = backward.tensors.plain()
     if more or variant.commit or variant.slots or inputs is None or len(inputs) > MOST_CONNECTED:
         return None
-    alone = variant.rebuild is None and variant.result == pytree.LEAF
+    alone = variant.order is None and variant.result == pytree.LEAF
     n_user = None if alone else variant.n_user
-    return Connection(backward, backward.known, inputs, backward.roots, backward.kept, n_user, variant.rebuild)
+    rebuild = None if variant.order is None else rebuilt(variant.result, variant.order)
+    return Connection(backward, backward.known, inputs, backward.roots, backward.kept, n_user, rebuild)

@@ -218,7 +218,7 @@ def _is_bound_to(variant: Variant, others: dict[int, Any], objects: list[Any], c
         [action for action, _ in variant.commit], [(slot.key, slot.path) for slot in variant.slots],
         [target for _, target in variant.commit if isinstance(target, (Path, MethodType, functools.partial))],
         *(variant.before, variant.after, variant.notes, variant.clocks),
-        *(variant.calls, variant.inquiries, variant.attributes, variant.host, variant.asked, variant.rebuild),
+        *(variant.calls, variant.inquiries, variant.attributes, variant.host, variant.asked),
         *(variant.result, variant.structure, variant.freed, variant.apart, variant.gradients),
     ]
     constants = [value for i, value in enumerate(variant.report.objects) if i not in copies and id(value) not in others]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiled.compilation import Report
+from eagerjit.compiled.ending import ending_of
 from eagerjit.compiled.joint import Backward
 from eagerjit.compiled.tape import CallOp
 from eagerjit.compiler.signature import Load
@@ -18,10 +19,10 @@ from eagerjit.effects.lru_caches import KeptCall, call_kept
 from eagerjit.effects.world import Heard, Inquiry, follow
 from eagerjit.effects.world_calls import containers_of
 from eagerjit.guards.asked_classes import AskedClasses
-from eagerjit.guards.comparing import has_state
-from eagerjit.guards.forms import are_apart, copied
+from eagerjit.guards.forms import are_apart, container_places, copied
 from eagerjit.guards.likeness import Likeness
 from eagerjit.guards.structures import Structure
+from eagerjit.pytree import part_of
 from eagerjit.recording.host_steps import REFUSED, HostSteps
 from eagerjit.recording.leaves import key_of, kinds_that_vary
 from eagerjit.recording.rebuilding import finds_arguments
@@ -33,7 +34,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.runtime.queued import Queued, queued_before
 from eagerjit.tensors.placement import host_array, store
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.slots import STORE, Arguments, GradientOf, Path, Slot, read_all
+from eagerjit.watching.slots import Arguments, GradientOf, Path, Slot, read_all
 
 FAILED = object()
 
@@ -48,8 +49,8 @@ class Call(tuple[Any, ...]):
 
     readings: list[Any]
     found: dict[Slot, Any]
-    kept: dict[KeptCall, Any]
-    gradients: dict[GradientOf, Any]
+    kept: Mapping[KeptCall, Any] = MappingProxyType({})
+    gradients: Mapping[GradientOf, Any] = MappingProxyType({})
     leaves: Sequence[Any]
 
     @property
@@ -62,6 +63,7 @@ class Call(tuple[Any, ...]):
 class Variant:
     """One compiled version of a function: how to run it, when it applies, and what came of compiling it.
 
+    order           which output each leaf of the result is; None where the outputs are the result as they come
     before, after   what is done to the results before and after the call is put on the tape
     commit          (action, target) of every change of Python objects; their arguments are part of what is rebuilt
     slots           where the call finds tensors and numbers that it changes
@@ -90,7 +92,7 @@ class Variant:
     freed: list[tuple[int, GradNode]] = field(default_factory=list)
     before: list[Finish] = field(default_factory=list)
     after: list[Finish] = field(default_factory=list)
-    rebuild: Callable[[Sequence[Any], Any], Any] | None = None
+    order: Sequence[int] | None = None
     key: tuple[Any, ...] = ()
     numbers: list[int] = field(default_factory=list)
     notes: list[tuple[Callable[..., None], list[int]]] = field(default_factory=list)
@@ -118,6 +120,10 @@ class Variant:
         """Whether what a call returns or changes is found in the arguments, or in what slots held when it began."""
         return finds_arguments(self.result) or any(type(target) is Path for _, target in self.commit)
 
+    @functools.cached_property
+    def _containers(self) -> list[tuple[Any, ...]]:
+        return list(container_places(self.structure))
+
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""
         if len(self.executable.epochs):
@@ -141,10 +147,12 @@ class Variant:
 
     def guards_hold(self, leaves: Sequence[Any]) -> bool:
         """Whether everything that Python compares is as it was."""
-        if not all(guard() for guard in self.guards):
-            return False
-        if not all(holds(vars(leaves[i])) for i, holds in self.attributes):
-            return False
+        for guard in self.guards:
+            if not guard():
+                return False
+        for i, holds in self.attributes:
+            if not holds(vars(leaves[i])):
+                return False
         if not self.asked.hold(leaves):
             return False
         return not self._sized or (self.key == self._key_of(leaves) and all(call.holds(leaves) for call in self._sized))
@@ -152,7 +160,7 @@ class Variant:
     @property
     def plain(self) -> bool:
         """Whether the executable's result is the function's result."""
-        return self.rebuild is None and self.backward is None and not (
+        return self.order is None and self.backward is None and not (
             self.freed or self.before or self.after or self.numbers or self.notes or self.calls
         )
 
@@ -188,8 +196,9 @@ class Variant:
         is asked nothing more, and an error of earlier work is raised at once.
         """
         if self.apart is not None:
-            held = [slot.read() for slot in self.slots if not slot.path]
-            if not are_apart(self.structure, call[:2], self.apart.keys(), held, leaves):
+            given: list[Any] = [functools.reduce(part_of, place, call[:2]) for place in self._containers]
+            given += [leaf for leaf in leaves if type(leaf) is list]
+            if not are_apart(given, self.apart.keys(), [slot for slot in self.slots if not slot.path]):
                 return FAILED
         if self.inquiries:
             outcome = follow(self.inquiries, leaves, call, functools.partial(self._known, leaves, call))
@@ -203,11 +212,13 @@ class Variant:
             return MISS if leaves[-1] is MISS else FAILED
         if self.clocks.clocks:
             call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
-        call.kept = {kept: kept.arguments(leaves) for kept in self._sized}
-        call.gradients = {place: place.read(leaves) for place in self.gradients}
+        if self._sized:
+            call.kept = {kept: kept.arguments(leaves) for kept in self._sized}
+        if self.gradients:
+            call.gradients = {place: place.read(leaves) for place in self.gradients}
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         began = Queued()
-        plain = mode.set_plain(self.asked.met or mode.plain())
+        plain = mode.set_plain(True) if self.asked.met else None
         try:
             return self.executable.run(tuple(leaves))
         except Exception as error:
@@ -221,7 +232,8 @@ class Variant:
                 raise
             return FAILED
         finally:
-            mode.set_plain(plain)
+            if plain is not None:
+                mode.set_plain(plain)
 
     def _known(self, leaves: Sequence[Any], call: Call) -> set[int]:
         """The tensors of a call that no answer may be, and the containers that it changes, by identity."""
@@ -280,22 +292,12 @@ class Variant:
             CallOp(self.backward, arguments).connect(flat)
         for effect in self.after:
             effect(flat, arguments)
-        user: Sequence[Any] = flat[: self.n_user]
-        if self.numbers:
-            user = tuple([host_array(x._data).item() if i in self.numbers else x for i, x in enumerate(user)])
-        if self.rebuild is None:
-            return user[0] if self.result == pytree.LEAF else user
-        built = self.rebuild(user, originals)
-        if not self.commit:
-            return built
-        result, given = built
-        targets = [target.find(originals) if type(target) is Path else target for _, target in self.commit]
-        for (action, _), target, operands in zip(self.commit, targets, given, strict=True):
-            if action is STORE["attribute"] and has_state(target):
-                self._assign(target, *operands)
-            else:
-                action(target, *operands)
-        return result
+        return self.end(flat, originals)
+
+    @functools.cached_property
+    def end(self) -> Callable[..., Any]:
+        """What makes the result of the executable's outputs and (args, kwargs), and changes Python objects."""
+        return ending_of(self)
 
     def ending(self) -> tuple[Callable[..., Any] | None, bool]:
         """What makes of the outputs of a call that native code serves its result, as `finish` does; whether it takes
@@ -306,37 +308,7 @@ class Variant:
         more: Any = self.freed or self.before or self.after or self.calls or self.backward is not None
         if more or not self.native:
             return self.finish, True
-        rebuild, alone, n_user = self.rebuild, self.result == pytree.LEAF, self.n_user
-        numbers = [i for i in self.numbers if i < n_user]
-        changes = [(action, target, action is STORE["attribute"]) for action, target in self.commit]
-
-        def end(flat: tuple[Any, ...]) -> Any:
-            user: Sequence[Any] = flat[:n_user]
-            if numbers:
-                user = list(user)
-                for i in numbers:
-                    user[i] = host_array(user[i]._data).item()
-            if rebuild is None:
-                return user[0] if alone else tuple(user)
-            built = rebuild(user, None)
-            if not changes:
-                return built
-            result, given = built
-            for (action, target, assigns), operands in zip(changes, given, strict=True):
-                if assigns and has_state(target):
-                    self._assign(target, *operands)
-                else:
-                    action(target, *operands)
-            return result
-
-        return end, False
-
-    def _assign(self, module: Any, name: str, value: Any) -> None:
-        """Assign what this version need not find as it was: it goes on without a look at everything else."""
-        started, before, epochs = self.state.epochs_of(module, name, value), mode.epoch(), self.executable.epochs
-        STORE["attribute"](module, name, value)
-        if started and len(epochs) and epochs[0] == before and mode.epoch() == before + started:
-            epochs[0] = before + started
+        return self.end, False
 
 
 def freed_node(name: str, source: str) -> GradNode:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -185,7 +185,7 @@ def given(result: Any) -> Any:
 
 
 def call_kept(
-    calls: Sequence[KeptCall], arguments: dict[KeptCall, Any], called: dict[tuple[Any, Any], Any]
+    calls: Sequence[KeptCall], arguments: Mapping[KeptCall, Any], called: dict[tuple[Any, Any], Any]
 ) -> None:
     """Make the calls that compiled code has looked up; not, once each, those that its recording has made."""
     called = dict(called)

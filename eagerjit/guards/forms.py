@@ -6,7 +6,7 @@ import array
 import dataclasses
 import struct
 from collections import OrderedDict
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import field
 from types import SimpleNamespace
 from typing import Any
@@ -23,8 +23,8 @@ from eagerjit.pytree import (
     is_more_than_items,
     is_record,
     part_of,
-    parts_in,
     slots_of,
+    steps_of,
 )
 from eagerjit.runtime.records import record
 from eagerjit.tensors.tensor import Tensor
@@ -153,19 +153,22 @@ class Form:
         return Form(dict(self.containers), dict(self.tensors), dict(self.numbers))
 
 
-def are_apart(
-    structure: Structure, call: Any, others: Set[int], values: Sequence[Any], leaves: Sequence[Any]
-) -> bool:
-    """Whether no container or object of a call lies in it twice, is one of these others, or in these values."""
-    nodes = [(node, part) for _, node, part in parts_in(structure, call) if type(node) is tuple]
-    met = [id(part) for node, part in nodes if node[0] in (list, dict, OrderedDict) or is_record(node)]
-    met += [id(leaf) for leaf in leaves if type(leaf) is list]
-    given = set(met)
-    if len(given) != len(met):
+def container_places(structure: Structure, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The steps to each container and object that a call of this structure is given."""
+    if type(structure) is not tuple:
+        return
+    if len(place) > 1 and (structure[0] in (list, dict, OrderedDict) or is_record(structure)):
+        yield place
+    for step, child in zip(steps_of(structure), structure[2], strict=True):
+        yield from container_places(child, (*place, step))
+
+
+def are_apart(given: Sequence[Any], others: Set[int], slots: Sequence[Any]) -> bool:
+    """Whether no two of these containers are the same, and none is one of the others or lies in the slots."""
+    met = set(map(id, given))
+    if len(met) != len(given) or not others.isdisjoint(met):
         return False
-    if not values or not given:
-        return others.isdisjoint(given)
     held = Form()
-    for value in values:
-        held.of(value)
-    return others.isdisjoint(given) and given.isdisjoint(held.containers)
+    for slot in slots if given else ():
+        held.of(slot.read())
+    return met.isdisjoint(held.containers)

@@ -16,8 +16,10 @@ from eagerjit.runtime.own_attributes import dictionary_of
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
+from eagerjit.watching.slots import DELETE, STORE, Path
 
 _HEAP_TYPE = 1 << 9  # of a class's `__flags__`: made when the program runs, by a `class` statement for one
+_ASSIGNING = {STORE["attribute"]: "__setattr__", DELETE["attribute"]: "__delattr__"}
 
 
 def guard_kinds(tracer: Tracer, journal: Journal) -> None:
@@ -50,10 +52,15 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
 
 
 def guard_methods(tracer: Tracer, journal: Journal) -> None:
-    """Guard methods that code found in classes of libraries: programs may replace them there or in classes between."""
+    """Guard methods that code found in classes of libraries: programs may replace them there, or in classes between.
+
+    So are what assigns attributes in any class, and what deletes them.
+    """
     changing, known = journal.changing(), set[tuple[type, str]]()
 
-    def guard(kind: type, name: str, found: FunctionType) -> None:
+    def guard(kind: type, name: str, found: Any) -> None:
+        if (kind, name) in known or any((id(base), name) in changing for base in kind.__mro__):
+            return
         known.add((kind, name))
         holder, leaf = tracer.new_leaf(), tracer.new_leaf()
         tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
@@ -62,16 +69,17 @@ def guard_methods(tracer: Tracer, journal: Journal) -> None:
 
     for (_, name), owner in journal.objects_read.items():  # `super().forward`, `nn.Linear.forward`
         held = vars(owner).get(name) if isinstance(owner, type) and not has_own_attributes(owner) else None
-        if isinstance(held, FunctionType) and not issubclass(owner, Tensor) and (id(owner), name) not in changing:
+        if isinstance(held, FunctionType) and not issubclass(owner, Tensor):
             guard(owner, name, held)
     for (_, name), owner in journal.inherited.items():
         kind, found = type(owner), lookup.inherited(owner, name)
         holding = next((base for base in kind.__mro__ if name in vars(base)), object)
-        if not isinstance(found, FunctionType) or has_own_attributes(holding) or isinstance(owner, Tensor):
-            continue
-        if (kind, name) in known or any((id(base), name) in changing for base in kind.__mro__):
-            continue
-        guard(kind, name, found)
+        if isinstance(found, FunctionType) and not (has_own_attributes(holding) or isinstance(owner, Tensor)):
+            guard(kind, name, found)
+    for operation in journal.operations:
+        method, kind = _ASSIGNING.get(operation.apply), type(operation.target)
+        if method is not None and kind.__flags__ & _HEAP_TYPE and kind is not Path and not issubclass(kind, Tensor):
+            guard(kind, method, getattr(kind, method))
 
 
 def _may_change_class(owner: Any) -> bool:

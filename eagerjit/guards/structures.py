@@ -15,6 +15,9 @@ from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 
+_PLAIN = frozenset((Tensor, int, float, bool, str, type(None)))
+"""Classes of which Modules keep instances among their attributes and buffers."""
+
 
 @record
 class Structure:
@@ -43,7 +46,7 @@ class Structure:
     def epochs_of(self, module: Any, name: str, value: Any) -> int:
         """How many epochs a Module starts that gets this value for an attribute; 0 where that matters here, or may."""
         own = module.__dict__
-        if "_buffers" not in own or has_state(value) or (isinstance(value, Tensor) and type(value) is not Tensor):
+        if "_buffers" not in own or (type(value) not in _PLAIN and (has_state(value) or isinstance(value, Tensor))):
             return 0
         if name in own and (id(own), name) in self.changing:
             return int(own[name] is not value)

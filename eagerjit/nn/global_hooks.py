@@ -24,7 +24,8 @@ class GlobalHook(NamedTuple):
 
 def hooks_of(kind: str) -> list[GlobalHook]:
     """The hooks of a kind, in the order in which they were added."""
-    return [found for found in Defaults.module_hooks.values() if found.kind == kind]
+    hooks = Defaults.module_hooks
+    return [found for found in hooks.values() if found.kind == kind] if hooks else []
 
 
 class _HooksOf(Mapping[Any, Callable[..., Any]]):

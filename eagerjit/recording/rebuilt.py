@@ -22,22 +22,20 @@ Rebuild = Callable[[Sequence[Any], Any], Any]
 """Makes a value of the results of a call, and of its (args, kwargs)."""
 
 
-def rebuilder(structure: Structure, order: list[int], extra: bool) -> Rebuild | None:
-    """What makes the function's result of its tensors; None where they are the executable's outputs as they come."""
+def is_rebuilt(structure: Structure, order: list[int], extra: bool) -> bool:
+    """Whether the function's result is made of its tensors, which are not the executable's outputs as they come."""
     if structure == LEAF and not extra:
-        return None
+        return False
     in_order = len(order) != 1 and order == list(range(len(order)))
-    if structure != LEAF and pytree.is_flat(structure) and structure[0] is tuple and in_order and not extra:
-        return None
-    return rebuilt(structure, order)
+    return extra or not in_order or structure[0] is not tuple or not pytree.is_flat(structure)
 
 
 def rebuilt(structure: Structure, order: Sequence[int]) -> Rebuild:
     """What makes a value of this structure; `order` says which result each leaf is."""
-    return _Code(order).function(structure)
+    return Code(order).function(structure)
 
 
-class _Code:
+class Code:
     """The lines of such a function: all that has parts is a variable, as Python bounds how deep expressions nest."""
 
     def __init__(self, order: Sequence[int]):
@@ -50,15 +48,23 @@ class _Code:
 
     def function(self, structure: Structure) -> Rebuild:
         """The function that returns the value."""
-        self.lines.append(f"return {self.value(structure)}")
-        text = "def made(flat, call):\n    " + "\n    ".join(self.lines)
+        return self.finished(self.value(structure))
+
+    def finished(self, returned: str) -> Rebuild:
+        """The function of these lines, which returns what an expression gives."""
+        self.lines.append(f"return {returned}")
+        text = "def made(flat, call=None):\n    " + "\n    ".join(self.lines)
         exec(compile(text, "<string>", "exec"), self.known)
         return self.known["made"]  # type: ignore[no-any-return]
+
+    def leaf(self) -> str:
+        """An expression for the next leaf."""
+        return f"flat[{next(self.order)}]"
 
     def value(self, structure: Structure) -> str:
         """An expression for a value, after the lines that it needs."""
         if structure == LEAF:
-            return f"flat[{next(self.order)}]"
+            return self.leaf()
         kind, keys, children = structure
         if kind is AGAIN:
             return self.made[keys]
@@ -72,7 +78,8 @@ class _Code:
         if issubclass(kind, np.generic):
             return self.variable(f"{self.constant(kind)}({self.value(children[0])})")
         if kind is tuple:
-            return self.variable(f"(*{self.items(children)},)")
+            parts = [self.value(child) for child in children]
+            return self.variable(f"({', '.join(parts)}{',' * (len(parts) == 1)})")
         if kind is slice:
             return self.variable(f"{self.constant(slice)}(*{self.items(children)})")
         if issubclass(kind, tuple):

@@ -50,7 +50,7 @@ from eagerjit.recording.reached import (
     tie_found,
 )
 from eagerjit.recording.rebuilding import Flattening, leaves_along
-from eagerjit.recording.rebuilt import rebuilder, rebuilt
+from eagerjit.recording.rebuilt import is_rebuilt
 from eagerjit.recording.recording_lock import collecting_later, recording
 from eagerjit.recording.replay import told_again
 from eagerjit.recording.taking import taken_natively
@@ -319,15 +319,15 @@ class Recording:
         def compiled() -> Variant:
             executable, report, backward = compile()
             extra = n_results > n_user or backward is not None
-            rebuild = rebuilt(shape, order) if whole else rebuilder(shape, order, extra)
+            made = whole or is_rebuilt(shape, order, extra)
             read = gradients if backward is not None or before or after else []
             if backward is not None and commit:
                 backward.changes = "Python objects"
             return Variant(
                 executable, structure, shape, n_user, report, guards, structure_now, backward, freed, before, after,
-                rebuild, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls, inquiries=inquiries,
-                attributes=tracer.attributes, catches=catches, host=host, apart=apart, asked=asked, gradients=read,
-                has_trusted=tracer.has_trusted, likeness=alike,
+                order if made else None, key, numbers, notes, commit, slots, clocks=clocks, calls=kept_calls,
+                inquiries=inquiries, attributes=tracer.attributes, catches=catches, host=host, apart=apart, asked=asked,
+                gradients=read, has_trusted=tracer.has_trusted, likeness=alike,
             )  # fmt: skip
 
         return compiled

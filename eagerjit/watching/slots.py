@@ -43,17 +43,20 @@ def _store_attribute(holder: Any, name: str, value: Any) -> None:
     """As the code did that was watched: past a `__setattr__` of the class, which is code of its own."""
     if type(holder).__setattr__ is object.__setattr__:
         return object.__setattr__(holder, name, value)
-    _own_method(holder, "__setattr__")(holder, name, value)
+    own_method(holder, "__setattr__")(holder, name, value)
 
 
 def _delete_attribute(holder: Any, name: str) -> None:
-    _own_method(holder, "__delattr__")(holder, name)
+    own_method(holder, "__delattr__")(holder, name)
 
 
-def _own_method(holder: Any, name: str) -> Any:
+def own_method(holder: Any, name: str) -> Any:
     """What assigns or deletes attributes where no code of the user's does: Modules and proxies have their own."""
     if isinstance(holder, type):
         return getattr(type, name)
+    first = getattr(type(holder), name)
+    if not isinstance(first, FunctionType) or is_internal(first.__code__):
+        return first
     found = (vars(kind)[name] for kind in type(holder).__mro__ if name in vars(kind))
     return next(f for f in found if not isinstance(f, FunctionType) or is_internal(f.__code__))
 
