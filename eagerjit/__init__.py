@@ -138,10 +138,9 @@ def __getattr__(name: str) -> Any:
     """Modules that cost time to import come when they are first used."""
     if name in _LAZY:
         return importlib.import_module(_LAZY[name])
-    if name.startswith("_foreach_"):
-        return _late.load("eagerjit.ops.foreach", name)
-    if name in _late.HOMES:
-        globals()[name] = value = _late.load(_late.HOMES[name], name)
+    home = "eagerjit.ops.foreach" if name.startswith("_foreach_") else _late.HOMES.get(name)
+    if home is not None:
+        globals()[name] = value = _late.load(home, name)
         return value
     if name in _LAZY_NAMES:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)

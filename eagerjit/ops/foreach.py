@@ -78,14 +78,13 @@ def _function(name: str, in_place: bool) -> Callable[..., Any]:
         tensors = _tensors(name, self)
         bound = _bound(name, others, options)
         rest = [_each(name, len(tensors), other, i == 2) for i, other in enumerate(bound)]
-        if len(rest) == 3:
-            options["value"] = rest.pop()
+        values = rest.pop() if len(rest) == 3 else None
         made = []
-        for i, x in enumerate(tensors):
-            given = [r[i] for r in rest]
-            called = method if not given or isinstance(given[0], Tensor) else _LIMITS.get(name, method)
-            named = {key: value[i] if key == "value" else value for key, value in options.items()}
-            found = getattr(x, called)(*given, **named)
+        for i, (x, *given) in enumerate(zip(tensors, *rest, strict=True)):
+            if values is not None:
+                options["value"] = values[i]
+            called = _LIMITS[name] if name in _LIMITS and not isinstance(given[0], Tensor) else method
+            found = getattr(x, called)(*given, **options)
             made.append(x.copy_(found) if in_place and found is not x else found)
         return self if in_place else tuple(made)
 

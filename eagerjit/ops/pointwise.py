@@ -9,13 +9,14 @@ from eagerjit.calling.dispatch import Op, emit
 from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.ops.alpha import is_bool, is_one, only, plus
 from eagerjit.ops.exponents import PowerOp, decided
 from eagerjit.ops.wording import described
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
-from eagerjit.tensors.fitting import check_fit, where_fits
+from eagerjit.tensors.fitting import where_fits
 from eagerjit.tensors.mistakes import calls_op
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.promotion import result_type
@@ -82,10 +83,6 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
     return [as_dtype(x, dtype) for x in operands]
 
 
-def _is_bool(x: Any) -> bool:
-    return x.dtype is dtypes.bool_ if isinstance(x, Tensor) else isinstance(x, bool)
-
-
 def _truth(x: Any) -> Tensor:
     if not isinstance(x, Tensor):
         return as_dtype(bool(x), dtypes.bool_)
@@ -100,7 +97,7 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
     bitwise = TABLE.get(primitive.name.replace("bitwise", "logical"))
 
     def apply(*operands: Any) -> Tensor:
-        if primitive is elementwise.sub and any(map(_is_bool, operands)):
+        if primitive is elementwise.sub and any(map(is_bool, operands)):
             raise RuntimeError("sub: `-` with a bool operand is not supported, use `^`, or `~` to invert a mask")
         values = promoted(name, promotion, operands)
         if primitive in _SCALED and wide(values[0].dtype) is not values[0].dtype and _has_scale(primitive, *operands):
@@ -276,13 +273,6 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
 power = PowerOp("pow", _power, (_power_input, _power_exponent))
 
 
-def only(scaled: tuple[Any, ...]) -> Any:
-    """The one operand after a factor. Raises TypeError if there are more."""
-    if len(scaled) > 1:
-        raise TypeError(f"received an invalid combination of {2 + len(scaled)} arguments")
-    return scaled[0]
-
-
 @POINTWISE["add"].entry
 @calls_op
 def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -290,7 +280,7 @@ def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     if scaled:
         other, alpha = only(scaled), other
     plain = POINTWISE["add"].call
-    result = plain(input, other) if _is_one(alpha) else plus(plain, weighted.call, input, other, alpha)
+    result = plain(input, other) if is_one(alpha) else plus(plain, weighted.call, input, other, alpha)
     return result if out is None else write_out("add", result, out)
 
 
@@ -301,7 +291,7 @@ def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     if scaled:
         other, alpha = only(scaled), other
     plain = POINTWISE["sub"].call
-    result = plain(input, other) if _is_one(alpha) else plus(plain, weighted.call, input, other, alpha, -1)
+    result = plain(input, other) if is_one(alpha) else plus(plain, weighted.call, input, other, alpha, -1)
     return result if out is None else write_out("sub", result, out)
 
 
@@ -319,37 +309,6 @@ weighted = ElementwiseOp(
     (lambda g, out, input, other, alpha: g, lambda g, out, input, other, alpha: g * alpha, None),
     ("input", "other", "alpha"),
 )
-
-
-def plus(plain: Any, scaled: Any, input: Any, other: Any, alpha: Any, sign: int = 1) -> Tensor:
-    """input + sign * alpha * other, by an operation for an alpha of 1, or by one for any."""
-    if _is_one(alpha):
-        return plain(input, other)
-    alpha = factor(alpha, input, other)
-    if isinstance(alpha, complex) or not result_type(input, other).is_differentiable:
-        return plain(input, other * alpha)
-    if sign < 0 and any(map(_is_bool, (input, other))):
-        return plain(input, other)  # says what it refuses
-    return scaled(input, other, alpha if sign > 0 else -alpha)
-
-
-def _is_one(value: Any) -> bool:
-    return type(value) is int and value == 1
-
-
-def factor(alpha: Any, input: Any, other: Any) -> Any:
-    """`alpha` as a factor of `other`. Raises RuntimeError where the result's dtype cannot hold it."""
-    dtype = result_type(input, other)
-    if isinstance(alpha, (float, TracedFloat)) and not dtype.is_differentiable:
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    if type(alpha) is bool and dtype is not dtypes.bool_:
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, complex) and not dtype.is_complex:
-        kind = "non-complex input tensors, argument alpha must not be a complex number."
-        whole = "integral input tensors, argument alpha must not be a floating point number."
-        raise RuntimeError(f"For {kind if dtype.is_differentiable else whole}")
-    check_fit(alpha, dtype)
-    return bool(alpha) if dtype is dtypes.bool_ else alpha
 
 
 def quotient(rounding_mode: str | None) -> str:

@@ -42,6 +42,9 @@ class Group(Table):
     def __setitem__(self, key: str, value: Any) -> None:
         before = self.get(key)
         dict.__setitem__(self, key, value)
+        alike = type(value) is float and type(before) is float and bool(value) is bool(before)
+        if alike and not self.parts and thread.tracer is None:
+            return
         self._note(key, value)
         floats = type(value) is type(before) in (float, np.float64) and bool(value) is bool(before)
         if not (floats or (is_pair(value) and is_pair(before))):

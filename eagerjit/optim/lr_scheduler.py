@@ -112,15 +112,15 @@ _LRScheduler = LRScheduler
 
 def _set_rate(group: dict[str, Any], rate: Any) -> None:
     """Set a group's learning rate; one that is a tensor stays that tensor."""
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)
+    if type(before := group["lr"]) is not float and isinstance(before, Tensor):
+        before.fill_(rate)
     else:
         group["lr"] = float(rate)
 
 
 def _copied(rate: Any) -> Any:
     """A rate that stays what it is when a tensor's is set."""
-    return rate.clone() if isinstance(rate, Tensor) else rate
+    return rate.clone() if type(rate) is not float and isinstance(rate, Tensor) else rate
 
 
 def _saved_function(function: Any) -> dict[str, Any] | None:

@@ -27,6 +27,7 @@ from eagerjit.ops import (
     subscript,
     views,
 )
+from eagerjit.ops.alpha import only, plus
 from eagerjit.ops.inplace import INPLACE, add_scaled_, inplace
 from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.runtime import dtypes, mode
@@ -292,8 +293,8 @@ def _scaled(name: str, sign: int = 1) -> Any:
 
     def function(self: Tensor, other: Any, *scaled: Any, alpha: Any = 1) -> Tensor:
         if scaled:
-            other, alpha = pointwise.only(scaled), other
-        return pointwise.plus(write, scaled_write, self, other, alpha, sign)
+            other, alpha = only(scaled), other
+        return plus(write, scaled_write, self, other, alpha, sign)
 
     function.__name__, function.__doc__ = name, write.__doc__
     return function
