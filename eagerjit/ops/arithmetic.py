@@ -6,12 +6,13 @@ from typing import Any
 
 from eagerjit.calling.dispatch import Op, emit
 from eagerjit.calling.elementwise import ElementwiseOp
-from eagerjit.calling.public import public
 from eagerjit.compiler.ops import elementwise
 from eagerjit.ops.pointwise import as_dtype, is_operand, wide
 from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.fitting import clamp_fits, filled_fits, promoting_limits
+from eagerjit.tensors.mistakes import planned_of_ranks
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
@@ -227,14 +228,18 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return tuple(input.shape) == tuple(other.shape) and bool(_all_equal.call(input, other))
 
 
-@public
+@planned_of_ranks
 def nan_to_num(
     input: Tensor, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Tensor:
+) -> Plan:
     """NaN and infinities replaced; by default with 0 and the largest finite numbers."""
     if not input.dtype.is_floating_point:
-        return input.clone()
-    return _nan_to_num.call(input, 0.0 if nan is None else to_float(nan), *_limits(input, posinf, neginf))
+        return _copied, (input,)
+    return _nan_to_num.call, (input, 0.0 if nan is None else to_float(nan), *_limits(input, posinf, neginf))
+
+
+def _copied(input: Tensor) -> Tensor:
+    return input.clone()
 
 
 def _limits(input: Tensor, posinf: float | None, neginf: float | None) -> tuple[float, float]:

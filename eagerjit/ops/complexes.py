@@ -66,14 +66,22 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 # -- parts that share memory ------------------------------------------------------------------------------------------
 
 
+_REAL_OF: dict[Any, Any] = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+_COMPLEX_OF = {real: whole for whole, real in _REAL_OF.items()}
+
+
 def _as_real(array: np.ndarray) -> np.ndarray:
+    if type(array) is np.ndarray and array.flags.c_contiguous and array.dtype in _REAL_OF:
+        made = array.reshape((*array.shape, 1)).view(_REAL_OF[array.dtype])
+        if made.strides[:-1] == array.strides:  # not where dimensions of one element have others
+            return made
     part = array.real
     item = part.itemsize
     return device_array.as_strided(part, (*array.shape, 2), (*array.strides, item))
 
 
 def _as_complex(array: np.ndarray) -> np.ndarray:
-    return array.view(np.result_type(array.dtype, np.complex64))[..., 0]
+    return array.view(_COMPLEX_OF.get(array.dtype) or np.result_type(array.dtype, np.complex64))[..., 0]
 
 
 def _parts(input: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from eagerjit.ops.reduce import sum_
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.fitting import whole_or_traced
-from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks
+from eagerjit.tensors.mistakes import only_tensors, planned_of_ranks, planned_public
 from eagerjit.tensors.placement import beside, device_of
 from eagerjit.tensors.tensor import Tensor
 
@@ -156,14 +156,15 @@ _flip_op = KeepingOp("flip", _flip, (lambda g, out, input, dims: g.flip(dims), N
 _flip_op.linear = True
 
 
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+@planned_public
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Plan:
     """A copy with elements moved along dimensions, those pushed out coming in at the other end.
 
     Without dimensions the flattened elements are moved. Raises RuntimeError unless there are as many shifts as
     dimensions.
     """
     if dims is None:
-        return roll(input.reshape(-1), shifts, 0).view(tuple(input.shape))
+        return _roll_all, (input, shifts)
     shifts, dims = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (shifts, dims))
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
@@ -171,7 +172,11 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     axes = [views.dimension(dim, input.ndim) for dim in dims]
     for shift, d in zip(shifts, axes, strict=True):
         places.append(shift % shape[d] if shape[d] != 0 else 0)
-    return _roll_op.call(input, tuple(places), tuple(axes))
+    return _roll_op.call, (input, tuple(places), tuple(axes))
+
+
+def _roll_all(input: Tensor, shifts: Any) -> Tensor:
+    return roll(input.reshape(-1), shifts, 0).view(tuple(input.shape))
 
 
 def _roll(input: Tensor, shifts: Any, dims: Any) -> Tensor:

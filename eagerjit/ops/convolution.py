@@ -315,7 +315,7 @@ def _by_channel(
 def _transposed(
     name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
     output_padding: Any, groups: int, dilation: Any,
-) -> Tensor:  # fmt: skip
+) -> Plan:  # fmt: skip
     groups = whole(groups)
     steps, zeros = numbers("stride", stride, rank), numbers("padding", padding, rank)
     spread, extra = numbers("dilation", dilation, rank), numbers("output_padding", output_padding, rank)
@@ -347,9 +347,10 @@ def _transposed(
             f"Given input size per channel: {_by_channels(before)}. Calculated output size per channel: "
             f"{_by_channels(size)}. Output size is too small"
         )
-    x = input if batched else contiguous(input).unsqueeze(0)
-    out = convolution_input.call(x, weight, bias, size, steps, zeros, spread, groups)
-    return out if batched else out.squeeze(0)
+    op, how = convolution_input.call, (size, steps, zeros, spread, groups)
+    if batched:
+        return op, (input, weight, bias, *how)
+    return (lambda *arguments: op(*arguments).squeeze(0)), (contiguous(input).unsqueeze(0), weight, bias, *how)
 
 
 def _function(rank: int) -> Callable[..., Tensor]:
@@ -367,14 +368,13 @@ def _transposed_function(rank: int) -> Callable[..., Tensor]:
     def function(
         input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
         output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-    ) -> Tensor:  # fmt: skip
+    ) -> Plan:  # fmt: skip
         return _transposed(
             f"conv_transpose{rank}d", rank, input, weight, bias, stride, padding, output_padding, groups, dilation
         )
 
-    return _described(
-        function, f"conv_transpose{rank}d", rank, "(channels, rows / groups, kernel...)", "(batch, rows, ...)"
-    )
+    shapes = "(channels, rows / groups, kernel...)", "(batch, rows, ...)"
+    return planned(_described(function, f"conv_transpose{rank}d", rank, *shapes))
 
 
 def _described(function: Callable[..., Any], name: str, rank: int, weight: str, out: str) -> Callable[..., Any]:

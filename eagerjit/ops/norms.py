@@ -19,6 +19,10 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     Reduced dimensions go away, or have size 1 with `keepdim`. Raises RuntimeError for integers and for a norm that
     nothing has, TypeError for names.
     """
+    return _vector_norm(x, ord, dim, keepdim, dtype)
+
+
+def _vector_norm(x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     if not x.dtype.is_differentiable:
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.name}"
@@ -118,7 +122,7 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, 
                 return matrix_norm(A, ord, (-2, -1), keepdim, dtype=dtype)
         elif isinstance(ord, str):
             raise RuntimeError(f"linalg.norm: If ord is a str, dim must be a 2-tuple. Got {dim}")
-    return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return _vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype)
 
 
 @public

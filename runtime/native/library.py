@@ -19,7 +19,7 @@ CORE = Part(
     *("memory", "threads", "products", "context", "flags", "objects", "arrays", "places", "guards", "loads", "work"),
     *("device_memory", "descriptors", "ready", "device", "captured", "execute", "operators", "nodes", "written"),
     *("connect", "taking", "entry", "launch", "answers", "remembered", "views", "subscripts", "view_calls", "elements"),
-    *("making", "planned"),
+    *("filling", "making", "planned"),
     *("walk_memory", "walk_graph", "walk_freshness", "walk_parts", "walk_steps"),
     *("known_gradients", "walk_calls", "walk_joined", "walk"),
 )

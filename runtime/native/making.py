@@ -7,7 +7,6 @@ What native code does not know (options, large tensors, wrong arguments) goes to
 
 from __future__ import annotations
 
-from eagerjit.runtime.dtypes import bfloat16, bool_, float16, float32, float64, int64
 from eagerjit.runtime.making import (
     ARANGE,
     DRAW,
@@ -47,12 +46,22 @@ from eagerjit.runtime.native.context import (
 )
 from eagerjit.runtime.native.elements import ANY, MANY, default_dtype, fresh, tensor_of
 from eagerjit.runtime.native.entry import COUNT, PyObject_Vectorcall, to_python
+from eagerjit.runtime.native.filling import (
+    BFLOAT16,
+    BOOL,
+    FILLED,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    filled,
+    store_number,
+)
 from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (
     buffer,
     external,
     external_data,
-    f32,
     f64,
     fill_bytes,
     i64,
@@ -61,13 +70,7 @@ from eagerjit.runtime.native.language import (
     load_i64,
     load_ptr,
     ptr,
-    store_bf16,
-    store_f16,
-    store_f32,
     store_f64,
-    store_i8,
-    store_i16,
-    store_i32,
     store_i64,
     store_ptr,
 )
@@ -88,10 +91,6 @@ PyBool_Type = external_data("PyBool_Type")
 
 EXACT = 1 << 40
 """Integers up to which quotients and sums of a thousand steps are exact as doubles."""
-
-BOOL, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = (
-    d.code for d in (bool_, int64, float16, bfloat16, float32, float64)
-)
 
 
 def _option_dtype(callee: ptr, values: ptr, keywords: ptr, given: i64) -> i64:
@@ -118,43 +117,6 @@ def _vector(code: i64, length: i64, data: ptr) -> ptr:
     size = buffer(8)
     store_i64(size, 0, length)
     return fresh(code, size, 1, data, MANY)
-
-
-def _store(data: ptr, code: i64, i: i64, value: f64) -> None:
-    """Stores a number that the dtype has as an element."""
-    if code == FLOAT32:
-        store_f32(data, 4 * i, f32(value))
-    elif code == FLOAT64:
-        store_f64(data, 8 * i, value)
-    elif code == FLOAT16:
-        store_f16(data, 2 * i, f32(value))
-    elif code == BFLOAT16:
-        store_bf16(data, 2 * i, f32(value))
-    else:
-        size = load_i64(context, ITEM_SIZES + 8 * code)
-        if size == 8:
-            store_i64(data, 8 * i, i64(value))
-        elif size == 4:
-            store_i32(data, 4 * i, i64(value))
-        elif size == 2:
-            store_i16(data, 2 * i, i64(value))
-        else:
-            store_i8(data, i, i64(value))
-
-
-def _filled(code: i64, sizes: ptr, rank: i64, value: f64) -> ptr:
-    """One number everywhere."""
-    place = buffer(16)
-    made = fresh(code, sizes, rank, place, MANY)
-    if made:
-        data = load_ptr(place, 0)
-        count = load_i64(place, 8)
-        if value == 0.0:
-            fill_bytes(data, 0, count * load_i64(context, ITEM_SIZES + 8 * code))
-        else:
-            for i in range(count):
-                _store(data, code, i, value)
-    return made
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -194,7 +156,7 @@ def _full(arguments: ptr, n: i64, code: i64) -> ptr:
         return 0
     if found == FLOAT32 and float_kind(load_f64(value, 0)) == KIND_LARGE:
         return 0
-    return _filled(found, sizes, rank, load_f64(value, 0))
+    return filled(found, sizes, rank, load_f64(value, 0))
 
 
 def _in_steps(code: i64, start: f64, step: f64, count: i64) -> ptr:
@@ -203,7 +165,7 @@ def _in_steps(code: i64, start: f64, step: f64, count: i64) -> ptr:
     made = _vector(code, count, place)
     if made:
         for i in range(count):
-            _store(load_ptr(place, 0), code, i, start + f64(i) * step)
+            store_number(load_ptr(place, 0), code, i, start + f64(i) * step)
     return made
 
 
@@ -252,7 +214,7 @@ def _linspace(arguments: ptr, n: i64, code: i64) -> ptr:
         step = (end - start) / f64(count - 1 if count > 1 else 1)
         for i in range(count):
             value = start + f64(i) * step if 2 * i < count else end - f64(count - 1 - i) * step
-            _store(load_ptr(place, 0), code, i, value)
+            store_number(load_ptr(place, 0), code, i, value)
     return made
 
 
@@ -264,14 +226,14 @@ def _eye(arguments: ptr, n: i64, code: i64) -> ptr:
         return 0
     if n == 1:
         store_i64(sizes, 8, load_i64(sizes, 0))
-    made = fresh(code, sizes, 2, place, MANY)
+    made = fresh(code, sizes, 2, place, FILLED)
     if made:
         data = load_ptr(place, 0)
         fill_bytes(data, 0, load_i64(place, 8) * load_i64(context, ITEM_SIZES + 8 * code))
         columns = load_i64(sizes, 8)
         for i in range(load_i64(sizes, 0)):
             if i < columns:
-                _store(data, code, i * (columns + 1), 1.0)
+                store_number(data, code, i * (columns + 1), 1.0)
     return made
 
 
@@ -325,7 +287,7 @@ def _by_sizes(kind: i64, callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
         return _by_operator(callee, sizes, rank, ptr(0), ptr(0), code) if code >= FLOAT16 else ptr(0)
     if kind == EMPTY:
         return fresh(code, sizes, rank, place, ANY)
-    made = _filled(code, sizes, rank, f64(kind == ONES))
+    made = filled(code, sizes, rank, f64(kind == ONES))
     if made or PyErr_Occurred() or (code != FLOAT32 and code != FLOAT64):
         return made
     return _by_operator(callee, sizes, rank, ptr(0), ptr(0), code)

@@ -62,7 +62,7 @@ from eagerjit.runtime.views import (
 )
 
 _COUNT = 0x7FFF_FFFF_FFFF_FFFF
-_MANY = 64
+_MANY = 4096
 """Pieces of one tensor from which on Python makes them."""
 
 PyTuple_New = external("ptr PyTuple_New(i64)")
