@@ -185,15 +185,11 @@ def _rectangular(targets: Tensor, counts: Tensor, single: bool) -> Tensor:
         return targets
     if single:
         return targets.unsqueeze(0)
-    numbers = counts.tolist()
-    longest, start, rows = max(numbers, default=0), 0, []
-    last = max(int(targets.shape[0]) - 1, 0)
-    for count in numbers:
-        rows.append([min(start + i, last) for i in range(longest)])
-        start += count
+    longest = int(counts.max())
     if not longest:
-        return targets.new_zeros((len(numbers), 0))
-    return targets.take_rows(tensor(rows, dtype=dtypes.int64, device=targets.device))
+        return targets.new_zeros((counts.shape[0], 0))
+    starts = (counts.cumsum(0) - counts).unsqueeze(1)
+    return targets.take_rows((starts + arange(longest, device=targets.device)).clamp(max=targets.shape[0] - 1))
 
 
 def _between(labels: Tensor, blank: int) -> Tensor:

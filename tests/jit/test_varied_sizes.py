@@ -129,3 +129,17 @@ def test_packed_sequences_of_other_lengths() -> None:
         assert y.grad.numpy().tobytes() == x.grad.numpy().tobytes()
     assert compiled.cache_info().compiles == 1, compiled.cache_info().reasons
     assert not compiled.cache_info().eager_calls
+
+
+def test_labels_one_after_the_other_of_other_lengths() -> None:
+    compiled = torch.jit(lambda x, labels, counts: F.ctc_loss(x.log_softmax(2), labels, (9, 8, 7), counts))
+    for counts in ((2, 3, 1), (1, 4, 3), (3, 3, 3), (2, 1, 2), (4, 1, 2)):
+        x, y = (torch.linspace(-1.0, 1.0, 135).reshape(9, 3, 5).requires_grad_() for _ in range(2))
+        labels, lengths = torch.arange(sum(counts)) % 4 + 1, torch.tensor(counts)
+        expected, found = F.ctc_loss(x.log_softmax(2), labels, (9, 8, 7), lengths), compiled(y, labels, lengths)
+        expected.backward()
+        found.backward()
+        assert found.detach().numpy().tobytes() == expected.detach().numpy().tobytes()
+        assert y.grad.numpy().tobytes() == x.grad.numpy().tobytes()
+    assert compiled.cache_info().compiles <= 2, compiled.cache_info().reasons  # of one label at the most, and of more
+    assert not compiled.cache_info().eager_calls
