@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit.autograd.expansion import EXPANDED, beginning, current, expand_calls, expand_gradients
 from eagerjit.autograd.node import GradNode, edge, used_up
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -135,9 +136,9 @@ def _outside(node: GradNode, wanted: set[Key] | None, first: float) -> None:
 
 
 def _made(key: Key) -> float:
-    """When what a key stands for was made; -1 for a leaf."""
+    """When what a key stands for was made; -1 for a leaf from outside."""
     if isinstance(key, int):
-        return -1
+        return state.tracer.leaf_made(key) if state.tracer is not None else -1
     return (key[0] if isinstance(key, tuple) else key).sequence
 
 

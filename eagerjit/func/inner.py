@@ -43,7 +43,7 @@ class InnerTracer(Tracer):
         self.outlives_call = outer is not None and outer.outlives_call
         if outer is None:
             return
-        self.observation = outer.observation
+        self.observation, self.leaves_made = outer.observation, outer.leaves_made
         self.assumptions, self.owners, self.numbers_vary = outer.assumptions, outer.owners, outer.numbers_vary
         self.draws = self.own_draws * outer.draws
 

@@ -67,7 +67,6 @@ class Tracer(Inputs, Examples):
         self._writes: dict[int, int] = {}
         self._silent: dict[int, Tensor] = {}
         self._related: dict[int, Tensor] = {}
-        self.flags: dict[int, tuple[Tensor, bool]] = {}
         self._before: tuple[Any, Any] | None = None
         self.replaced: dict[int, tuple[Tensor, Tensor]] = {}  # tensors that were given other memory, and what shows it
         self._hidden: set[int] = set()
@@ -351,14 +350,6 @@ class Tracer(Inputs, Examples):
             self.gradient_leaf(tensor, before, leaf)
         self.gradients[id(tensor)] = (tensor, before)
         return before
-
-    def set_requires_grad(self, tensor: Tensor, flag: bool) -> None:
-        """Let an outside leaf require a gradient, or not, from here on; the compiled call does it too."""
-        self.value(tensor)
-        if not flag:
-            self.guard_slot(tensor, "_node", None)
-        self.flags.setdefault(id(tensor), (tensor, tensor._requires_grad))
-        tensor._requires_grad = flag
 
     def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         """Give a tensor another grad; the compiled call does it when it ends."""

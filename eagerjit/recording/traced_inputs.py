@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
@@ -26,7 +27,7 @@ from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_numbers import Numbers
 from eagerjit.recording.traced_places import Places
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor, is_asked
 from eagerjit.watching.observation import TraceBreak, refuse_evaluated, refuse_subclass, user_line
@@ -64,6 +65,8 @@ class Inputs(Places, Numbers):
         self.bindings: list[Binding] = []
         self.objects: list[Any] = []
         self.n_leaves = 0
+        self.flags: dict[int, tuple[Tensor, bool]] = {}
+        self.leaves_made: dict[int, tuple[weakref.ref[Tensor], int]] = {}
         self.leaf_of: dict[int, int] = {}
         self.writable: set[int] = set()
         self.constants: set[int] = set()
@@ -306,3 +309,20 @@ class Inputs(Places, Numbers):
             self.guard_object(leaf, Op.EQUAL if type(value) in (int, str, tuple) else Op.IS, value)
         self._items[id(container), key] = value
         return value
+
+    def set_requires_grad(self, tensor: Tensor, flag: bool) -> None:
+        """Let a leaf require a gradient, or not, from here on; the compiled call does it to those from outside too."""
+        if type(tensor._data) is Node:
+            if id(tensor) not in self.leaf_of:
+                self.leaves_made[id(tensor)] = weakref.ref(tensor), mode.next_sequence()
+            return
+        self.value(tensor)
+        if not flag:
+            self.guard_slot(tensor, "_node", None)
+        self.flags.setdefault(id(tensor), (tensor, tensor._requires_grad))
+        tensor._requires_grad = flag
+
+    def leaf_made(self, key: int) -> float:
+        """After which of the operations with a gradient the leaf of this id was made in the call; -1 for others."""
+        found, sequence = self.leaves_made.get(key, (None, -1))
+        return sequence if found is not None and found() is not None else -1

@@ -165,7 +165,7 @@ class Tensor(TensorOperators, metaclass=TensorClass):
         if requires_grad and not self.dtype.is_differentiable:
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         tracer = state.tracer
-        if tracer is not None and type(self._data) is not Node and self._requires_grad != bool(requires_grad):
+        if tracer is not None and self._requires_grad != bool(requires_grad):
             tracer.set_requires_grad(self, bool(requires_grad))
         if requires_grad and state.begun is not None and not self._requires_grad:
             state.begun.append(self)

@@ -482,3 +482,45 @@ def a_gradient_to_what_a_history_may_lead_to(jit):
 
     for _ in range(3):
         yield f(w * 3, w)
+
+
+@case
+def gradients_to_points_beside_what_has_a_history(jit):
+    """Weights that were computed before the call lead to no points that are made in it."""
+    w = torch.tensor([0.5, -1.0], requires_grad=True)
+
+    def u(weights, point):
+        return (weights * point.sin()).sum().square()
+
+    def laplacian(weights, point):
+        return torch.func.hessian(u, argnums=1)(weights, point).diagonal().sum()
+
+    @jit
+    def f(weights, points):
+        x = points.clone().requires_grad_()
+        (slope,) = torch.autograd.grad((weights * x).sin().sum(), x, create_graph=True)
+        one = torch.func.grad(u, argnums=1)(weights, points[0])
+        return slope, one, torch.func.vmap(laplacian, (None, 0))(weights, points)
+
+    for factor in (1.0, 2.0, 3.0):
+        results = f(w * factor, torch.arange(6.0).reshape(3, 2) * factor)
+        yield results
+        yield torch.autograd.grad(sum(r.square().sum() for r in results), w)
+
+
+@case
+def weights_that_take_their_own_gradients_step(jit):
+    """Each call gets those of the call before, with their history."""
+    points = torch.arange(6.0).reshape(3, 2)
+
+    def residual(weights):
+        return torch.func.vmap(torch.func.grad(lambda x: (weights * x.sin()).sum().square()))(points).square().mean()
+
+    @jit
+    def f(weights):
+        return residual(weights).detach(), weights.detach() - 0.01 * torch.func.grad(residual)(weights)
+
+    weights = torch.tensor([0.5, -1.0], requires_grad=True)
+    for _ in range(4):
+        loss, weights = f(weights)
+        yield loss, weights, weights.requires_grad
