@@ -77,6 +77,7 @@ class FunctionOp:
 
     def __init__(self, function: type[Function], context: Context, results: list[Any]):
         self.name, self.function, self.context = function.__name__, function, context
+        self.backward_name = f"{self.name}Backward"
         self.places = [i for i, r in enumerate(results) if isinstance(r, Tensor)]
         self.count = len(results)
         self.absent_gradients = not context._materialize
@@ -97,7 +98,7 @@ class FunctionOp:
             results = results[:count]
         if len(results) != count:
             raise RuntimeError(
-                f"function {self.name}Backward returned an incorrect number of gradients (expected {count}, got "
+                f"function {self.backward_name} returned an incorrect number of gradients (expected {count}, got "
                 f"{len(results)})"
             )
         fitted = enumerate(zip(results, node.inputs or (), needs, strict=False))

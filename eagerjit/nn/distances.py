@@ -8,6 +8,7 @@ from eagerjit.calling.dispatch import Op
 from eagerjit.calling.elementwise import SteppedOp
 from eagerjit.nn.module import Module
 from eagerjit.ops.exponents import decided
+from eagerjit.ops.loss import check_tensor
 from eagerjit.ops.reduce import norm
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.tensors.outputs import write_out
@@ -57,6 +58,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of order p of x1 - x2 + eps over the last dimension, which goes away unless `keepdim`."""
+    check_tensor("pairwise_distance", "x2", 2, x2)
     return norm(x1 - x2 + eps, p, -1, keepdim)
 
 

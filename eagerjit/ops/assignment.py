@@ -156,6 +156,8 @@ def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) ->
         raise IndexError(f"too many indices for tensor of dimension {base.ndim}")
     indices = indices[: base.ndim]  # masks take several dimensions each
     used, front, shape = gathered(indices)
+    if any(base.shape[d] == 0 for d in used) and math.prod(shape) > 0:
+        raise IndexError("index is out of bounds for dimension with size 0")
     moved = base.permute(front)
     rest = tuple(moved.shape[len(used) :])
     rows_shape = (math.prod([base.shape[d] for d in used]), *rest)

@@ -13,12 +13,11 @@ from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.conditions import required
 from eagerjit.ops.index import cat
-from eagerjit.ops.loss import check_reduction, joint_dtype, reduced
+from eagerjit.ops.loss import check_reduction, check_tensor, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import to_float
-from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensors.creation import arange, as_tensor, tensor
+from eagerjit.tensors.creation import arange, as_tensor
 from eagerjit.tensors.placement import beside
 from eagerjit.tensors.tensor import Tensor
 
@@ -44,6 +43,7 @@ def poisson_nll_loss(
     eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Negative log likelihood of counts, given rates or (with `log_input`) their logarithms."""
+    check_tensor("poisson_nll_loss", "target", 2, target)
     reduction = check_reduction(reduction, size_average, reduce)
     return _poisson_op.call(input, target, bool(log_input), bool(full), to_float(eps), reduction)
 

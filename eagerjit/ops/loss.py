@@ -41,6 +41,13 @@ def legacy_reduction(size_average: Any, reduce: Any) -> str:
     return reduction
 
 
+def check_tensor(name: str, argument: str, position: int, value: Any) -> None:
+    """Refuse what is no tensor, where arithmetic would take a number."""
+    if not isinstance(value, Tensor):
+        where = f"argument '{argument}' (position {position})"
+        raise TypeError(f"{name}(): {where} must be Tensor, not {type(value).__name__}")
+
+
 def check_constant(name: str, **options: Any) -> None:
     """Refuse options that a loss gives no gradient to."""
     for option, value in options.items():

@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit.calling.casts import converted
 from eagerjit.calling.dispatch import Op
 from eagerjit.ops.activation import logsigmoid, only_floats, widened
-from eagerjit.ops.loss import check_alike, check_constant, check_reduction, joint_dtype, reduced
+from eagerjit.ops.loss import check_alike, check_constant, check_reduction, check_tensor, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import norm
 from eagerjit.recording.numbers import to_float
@@ -88,6 +88,7 @@ def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """log(1 + exp(-target * input)), target 1 or -1."""
+    check_tensor("soft_margin_loss", "target", 2, target)
     check_constant("soft_margin_loss", target=target)
     return _soft.call(check_reduction(reduction, size_average, reduce), input, target)
 

@@ -187,3 +187,20 @@ def test_hooks_of_ends_around_compiled_calls() -> None:
             inside(eagerjit.ones(2))
             outside(eagerjit.ones(2)).backward()
     assert seen == [[[[2.0, 2.0]], [v, v]] for v in (6.0, 8.0, 10.0, 12.0)]
+
+
+def test_names_of_functions() -> None:
+    def named(t: Any) -> tuple[str, str]:
+        class TwiceAsMuch(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                return grad * 2
+
+        y = TwiceAsMuch.apply(t.ones(2, requires_grad=True))
+        return y.grad_fn.name(), repr(y)
+
+    assert named(eagerjit) == named(torch) == ("TwiceAsMuchBackward", "tensor([2., 2.], grad_fn=<TwiceAsMuchBackward>)")

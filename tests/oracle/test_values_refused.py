@@ -36,6 +36,12 @@ REFUSED = {
     "cholesky of NaN below the diagonal": lambda t, x: t.linalg.cholesky(t.eye(2) + t.tensor([[0, 0], [t.nan, 0]])),
     "quantiles above 1": lambda t, x: t.quantile(x, x + 0.1, interpolation="lower"),
     "quantiles below 0": lambda t, x: t.nanquantile(x, x - 0.3, interpolation="higher"),
+    "a number of counts": lambda t, x: t.nn.functional.poisson_nll_loss(x, 1.0),
+    "counts that are a list": lambda t, x: t.nn.functional.poisson_nll_loss(x, [1.0, 0.0, 2.0]),
+    "a number of signs": lambda t, x: t.nn.functional.soft_margin_loss(x, 1.0),
+    "a distance from a number": lambda t, x: t.nn.functional.pairwise_distance(x, 1.0),
+    "rows of nothing": lambda t, x: t.zeros(0, 3).__setitem__([1, 0], t.zeros(0, 3)),
+    "rows of nothing, a number": lambda t, x: t.zeros(0, 3).__setitem__([1, 0], 1.0),
     "quantiles of no number": lambda t, x: t.nanquantile(x * float("nan"), x * float("nan")),
 }
 TAKEN = {
@@ -43,6 +49,8 @@ TAKEN = {
     "binary cross entropy at the ends": lambda t, x: t.nn.functional.binary_cross_entropy(x.round(), x),
     "bernoulli": lambda t, x: t.bernoulli(x.round()),
     "bernoulli_": lambda t, x: t.zeros(3).bernoulli_(x.round()),
+    "no rows of nothing": lambda t, x: t.zeros(0, 3).__setitem__(t.zeros(0, dtype=t.int64), t.zeros(0, 3)),
+    "masked rows of nothing": lambda t, x: t.zeros(0, 3).__setitem__(t.zeros(0, dtype=t.bool), x),
     "quantiles at the ends": lambda t, x: t.quantile(x, x.round()),
     "normal": lambda t, x: t.normal(x, t.zeros(3)),
     "variances": lambda t, x: t.nn.functional.gaussian_nll_loss(x, x, (x - 0.25) * float("nan")),
@@ -63,8 +71,9 @@ def outcome(t, function):
     try:
         found = function(t.tensor([0.25, 0.75, 1.0]))
         return found if found is None else found.tolist()
-    except (RuntimeError, ValueError) as error:
-        return "ValueError" if isinstance(error, ValueError) else "RuntimeError"
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        known = (ValueError, TypeError, IndexError)
+        return next((kind.__name__ for kind in known if isinstance(error, kind)), "RuntimeError")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
