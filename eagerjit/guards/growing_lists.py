@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from types import MethodDescriptorType, WrapperDescriptorType
+from collections.abc import Callable, Mapping
+from types import FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eagerjit.compiler import sizes
@@ -13,7 +14,8 @@ from eagerjit.recording import exact_sums
 from eagerjit.recording.exact_sums import exact_sum
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.observation import ByIdentity, NotYet, TraceBreak, user_line
+from eagerjit.watching.bytecode import uses_of
+from eagerjit.watching.observation import ByIdentity, NotYet, TraceBreak, is_internal, user_line
 from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
@@ -27,7 +29,32 @@ _ADDING = frozenset(("append", "extend", "__iadd__"))
 _FOLDED = (len, sum, exact_sum, min, max)
 """Functions whose result for a list is that for its beginning, taken further by each item that follows."""
 
+_MAKING_CONTEXT: Any = contextlib.contextmanager(lambda: iter(())).__code__  # type: ignore[attr-defined]
+"""The code of a function that `contextmanager` makes of a generator, which gets the arguments."""
+
+_LOOKED_AT = ("asked", "item", "given")
+"""What calls look at, or the instructions that follow: how code may use such a list."""
+
 MOST_ITEMS = 128
+
+
+def _passes_on(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: list[Any]) -> bool:
+    """Whether a function whose code is watched does nothing with a list but what each instruction tells of."""
+    if isinstance(function, MethodType):
+        function, args = function.__func__, (function.__self__, *args)
+    if not isinstance(function, FunctionType) or is_internal(function.__code__):
+        return False
+    code = function.__code__
+    if code is _MAKING_CONTEXT and function.__closure__ is not None:
+        return _passes_on(function.__closure__[0].cell_contents, args, kwargs, value)
+    if any(argument is value for argument in args[code.co_argcount :]):
+        return False
+    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    given = {name for name, argument in zip(named, args, strict=False) if argument is value}
+    given |= {name for name, argument in kwargs.items() if argument is value}
+    uses = set().union(*[uses_of(code, name) for name in given])
+    adding = {((name,), "got") for name in ("append", "extend")}
+    return given <= {*named} and all(not of and use in _LOOKED_AT for of, use in uses - adding)
 
 
 def _ties(guard: sizes.Guard, length: str, hints: Mapping[str, int]) -> bool:
@@ -132,7 +159,7 @@ class Histories:
 
     def covers(self, value: Any, attributes: tuple[str, ...], use: str) -> bool:
         """Whether code at the end of a chain of names asks nothing of a list but what calls look at."""
-        return not attributes and use in ("asked", "item") and id(value) in self._open
+        return not attributes and use in _LOOKED_AT and id(value) in self._open
 
     # -- what code does with them -------------------------------------------------------------------------------------
 
@@ -149,15 +176,16 @@ class Histories:
             self._close(history)
         return True
 
-    def called(self, function: Any, args: tuple[Any, ...], others: Iterable[Any]) -> Callable[..., Any] | None:
+    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """What is called in place of a function of such a list; None for other calls."""
         is_method = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
         given = args[1:] if is_method else args
-        for value in (*given, *others) if self.known or self.journal.added_to else ():
-            history = self.of(value)
-            if history is None:
+        for value in (*given, *kwargs.values()) if self.known or self.journal.added_to else ():
+            passed_on = type(value) is list and _passes_on(function, args, kwargs, value)
+            history = None if passed_on and id(value) in self.journal.added_to else self.of(value)
+            if history is None or passed_on:
                 continue
-            if len(args) > 1 or others or not any(function is known for known in _FOLDED):
+            if len(args) > 1 or kwargs or not any(function is known for known in _FOLDED):
                 self._close(history)
             return function if history.is_new else functools.partial(self._folded, function, history)  # type: ignore
         return None

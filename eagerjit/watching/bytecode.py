@@ -29,7 +29,7 @@ class Access:
     `use` is "store" where an item of what is at its end is assigned, "augment" where that is done by `+=` and the like,
     "change" where it is itself changed by `+=` and the like, "add" where an item is a container that a blind method
     changes, "item" where one is read or looked for, "got" where the last attribute is a method that is called, "asked"
-    where a call gets nothing else, or its truth is asked.
+    where a call gets nothing else, or its truth is asked, "given" where a call gets it beside others.
     """
 
     kind: str
@@ -84,9 +84,18 @@ def _chains(code: CodeType) -> list[Access]:
 
 def _use(steps: list[tuple[Any, str, Any]], start: int) -> str:
     """How the value is used that lies on top of the stack before the instruction at `start`."""
-    above = 0
+    above, beside_calls = 0, False
     for position in range(start, len(steps)):
         _, name, operand = steps[position]
+        if name in ("PRECALL", "CALL") and above:
+            if operand > above:
+                return "given"
+            above, beside_calls = above - operand * (name == "CALL"), True
+            continue
+        if name in ("KW_NAMES", "PUSH_NULL") or (name == "LOAD_METHOD" and above):
+            continue
+        if beside_calls and not name.startswith("LOAD_"):
+            return "read"
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR") and above == 1:
             return "store"
         if name == "COPY" and above == 1 and [n for _, n, _ in steps[position : position + 3]] == [
@@ -100,6 +109,8 @@ def _use(steps: list[tuple[Any, str, Any]], start: int) -> str:
             return "item"
         if not above and _asks(name, operand):
             return "asked"
+        if name in ("PRECALL", "CALL") and operand > 1:
+            return "given"
         if name == "BINARY_SLICE" and above == 2:
             return "item"
         if name in ("BUILD_SLICE", "BUILD_STRING") and above >= operand:
@@ -148,6 +159,14 @@ def _asks(name: str, operand: Any) -> bool:
 def accesses(code: CodeType, ran: set[int] | None = None) -> list[Access]:
     """The chains of names that code reads by instructions at these offsets (all for None)."""
     return [a for a in _chains(code) if ran is None or a.offset in ran]
+
+
+def uses_of(code: CodeType, variable: str) -> set[tuple[tuple[str, ...], str]]:
+    """The attributes that code reads of one of its variables, and how what it reads is used."""
+    found = {(a.attributes, a.use) for a in accesses(code) if a.kind != "global" and a.name == variable}
+    pairs = (operand for _, name, operand in _instructions(code) if name.startswith("LOAD_FAST"))
+    first = any(type(operand) is tuple and operand[0] == variable for operand in pairs)
+    return found | {((), "read")} if first or variable in code.co_cellvars else found
 
 
 def looks_up_names(code: CodeType) -> bool:

@@ -113,7 +113,7 @@ class Calls(PutOff, LibraryCalls):
         if (own := tied_for(function, args, kwargs)) is not None:
             instead = self.about_to(function, *own, frame, source)
             return with_tied(function if instead is None else instead)
-        instead = histories.called(function, args, kwargs.values())
+        instead = histories.called(function, args, kwargs)
         if instead is None:
             self._note_given(function, args, kwargs)
         instead = instead or world.instead(function, args, kwargs)

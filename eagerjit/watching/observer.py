@@ -347,7 +347,7 @@ class Observer(Implicit, Imports):
         function, *_, args = frames.stack(frame, depth + 1)[: depth + 1 - has_keywords]
         rest = [found for found in frames.stack(frame, has_keywords) if found is not frames.NoValue]
         if isinstance(args, (list, tuple)):
-            self._note_all([args])
+            self._note_all([args] if isinstance(args, list) else ())
             instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, where)
         else:
             self._take(frame, has_keywords, args)
