@@ -39,7 +39,7 @@ from eagerjit.state import Defaults, state
 from eagerjit.tensors.creation import finish, sizes_of
 from eagerjit.tensors.fitting import integers_fit, places_fit
 from eagerjit.tensors.making import makes
-from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.mistakes import explained, planned
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import NOWHERE, device_of
 from eagerjit.tensors.tensor import Tensor
@@ -241,7 +241,7 @@ def randperm(
 
 
 def _drawing(kind: int, function: Any, op: Op) -> MakeCall:
-    return MakeCall(kind, function, (op.call, _DEFAULT_STATE))
+    return MakeCall(kind, explained(function), (op.call, _DEFAULT_STATE))
 
 
 rand, rand_like = _drawing(DRAW, rand, _rand_op), _drawing(LIKE + DRAW, rand_like, _rand_op)

@@ -175,8 +175,9 @@ def _cat(tensors: Any, dim: int = 0) -> Tensor:
     Their other sizes are equal; tensors of shape (0,) count for nothing. Raises ValueError for no tensors, RuntimeError
     for shapes that differ elsewhere and for tensors without dimensions.
     """
-    if not isinstance(tensors, (tuple, list)) or not all(isinstance(x, Tensor) for x in tensors):
+    if not isinstance(tensors, (tuple, list)):
         raise TypeError(f"cat(): argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}")
+    only_tensors(tensors)
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     kept = [x for x in tensors if not (x.ndim == 1 and x.shape[0] == 0)] or list(tensors[:1])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.kinds import are_operands
 from eagerjit.compiler.ops import elementwise
 from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
@@ -22,6 +23,7 @@ from eagerjit.tensors.elements import to_array
 from eagerjit.tensors.fitting import HALVES, check_fit, fitted, whole, whole_or_traced
 from eagerjit.tensors.from_data import as_tensor, constant_array, finish, from_numpy, tensor
 from eagerjit.tensors.making import makes
+from eagerjit.tensors.mistakes import explained
 from eagerjit.tensors.placement import device_filled
 from eagerjit.tensors.promotion import TYPE_NAMES, number_dtype
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -276,6 +278,9 @@ def _ends(name: str, start: Any, end: Any, dtype: DType | None) -> tuple[Any, An
             f"{name} only supports 0-dimensional start and end tensors, but got start with {dims[0]} dimension(s) and "
             f"end with {dims[1]} dimension(s)."
         )
+    for argument, x in (("start", start), ("end", end)):
+        if not are_operands((x,)):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor or Number, not {type(x).__name__}")
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
     if dtype is not None and not dtype.is_differentiable:
         start, end = (int(x) if isinstance(x, float) else x for x in (start, end))
@@ -366,10 +371,10 @@ def eye(
     return finish(made, requires_grad)
 
 
-empty, empty_like = MakeCall(EMPTY, empty), MakeCall(LIKE + EMPTY, empty_like)
 WITH_ZEROS, WITH_ONES = (_filled_op.call, 0.0), (_filled_op.call, 1.0)
-zeros, zeros_like = (MakeCall(k + ZEROS, function, WITH_ZEROS) for k, function in ((0, zeros), (LIKE, zeros_like)))
-ones, ones_like = (MakeCall(k + ONES, function, WITH_ONES) for k, function in ((0, ones), (LIKE, ones_like)))
-full, arange, linspace, eye = (
-    MakeCall(kind, function) for kind, function in ((FULL, full), (ARANGE, arange), (LINSPACE, linspace), (EYE, eye))
-)
+empty, empty_like = MakeCall(EMPTY, explained(empty)), MakeCall(LIKE + EMPTY, explained(empty_like))
+zeros, ones = MakeCall(ZEROS, explained(zeros), WITH_ZEROS), MakeCall(ONES, explained(ones), WITH_ONES)
+zeros_like = MakeCall(LIKE + ZEROS, explained(zeros_like), WITH_ZEROS)
+ones_like = MakeCall(LIKE + ONES, explained(ones_like), WITH_ONES)
+full, arange = MakeCall(FULL, explained(full)), MakeCall(ARANGE, explained(arange))
+linspace, eye = MakeCall(LINSPACE, explained(linspace)), MakeCall(EYE, explained(eye))

@@ -19,6 +19,7 @@ from eagerjit.runtime.making import FROM_NUMPY, TENSOR, MakeCall
 from eagerjit.state import note_leaf, state, untraced
 from eagerjit.tensors.elements import array_dtype, inferred_dtype, is_sequence, items_of, sizes_of_data, to_array
 from eagerjit.tensors.making import dtype_argument
+from eagerjit.tensors.mistakes import explained
 from eagerjit.tensors.placement import moved, wanted
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, user_line
@@ -229,4 +230,4 @@ def _over(array: np.ndarray) -> Tensor:
     return new_tensor(array.view(dtype.numpy))
 
 
-tensor, from_numpy = MakeCall(TENSOR, tensor), MakeCall(FROM_NUMPY, from_numpy)
+tensor, from_numpy = MakeCall(TENSOR, explained(tensor)), MakeCall(FROM_NUMPY, from_numpy)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import re
 import sys
 from collections.abc import Callable, Sequence
 from inspect import CO_VARKEYWORDS
@@ -31,12 +32,18 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "bool": _NUMBERS,
     "str": (str,),
     "None": (type(None),),
-    "DType": (DType,),
+    "DType": (DType, type),
     "Sequence": (list, tuple, int, np.integer, Tensor),
     "tuple": (list, tuple, int, np.integer, Tensor),
     "list": (list, tuple, int, np.integer, Tensor),
 }
 """What passes for each type of an annotation: only what can't be meant is a mistake."""
+
+_NAMED = re.compile(r"[A-Za-z_][\w.]*(\(\)|: )")
+"""Messages that begin with an operation's name; those of functions made by others begin with <locals>."""
+
+_ABOUT_SIZES = re.compile(r"(tuple|list) index out of range|(not enough|too many) values to unpack")
+"""What Python says where code takes another number of dimensions for granted."""
 
 _CALL_OPS: dict[CodeType, Callable[..., Any]] = {}
 _OPERANDS = {
@@ -60,6 +67,7 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
     if code and code.co_flags & CO_VARKEYWORDS:
         names = ()
     annotations, called = getattr(known, "__annotations__", {}), name or function.__name__
+    made_as = f"{getattr(known, '__qualname__', called)}()"
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -77,8 +85,12 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
                 if answer is not NotImplemented:
                     return answer
             given = [*zip(positional, args, strict=False), *kwargs.items()]
-            wrong = None if type(error) is TypeError else _mistake(called, given, parameters, annotations, error)
+            if _names_operation(error, called):
+                raise
+            began = not str(error).startswith(made_as)
+            wrong = _mistake(called, given, parameters, annotations, error) if began else None
             if wrong is None:
+                _name_operation(error, called, made_as, given)
                 raise
             raise wrong from error
 
@@ -87,6 +99,29 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
     call.__name__ = call.__qualname__ = called
     call.__module__, call.__doc__ = module or function.__module__, known.__doc__
     return call
+
+
+def _names_operation(error: Exception, called: str) -> bool:
+    """Whether a message says already which operation refuses what, or is the user's: raised by code that it called."""
+    if type(error) is not TypeError:
+        return False
+    message, frames = str(error), error.__traceback__
+    while frames is not None:
+        if not is_library(frames.tb_frame.f_code.co_filename):
+            return True
+        frames = frames.tb_next
+    return "<locals>" not in message and (called in message or _NAMED.match(message) is not None)
+
+
+def _name_operation(error: Exception, called: str, made_as: str, given: Sequence[tuple[str, Any]]) -> None:
+    """Put the operation's name in front of a message of Python's own, and the shapes behind those about sizes."""
+    message = str(error)
+    if type(error) is TypeError:
+        rest = message.removeprefix(made_as)
+        error.args = (f"{called}(){'' if rest != message else ': '}{rest}",)
+    elif type(error) in (IndexError, ValueError) and _ABOUT_SIZES.match(message):
+        shapes = ", ".join(f"'{name}' {list(x.shape)}" for name, x in given if isinstance(x, Tensor))
+        error.args = (f"{called}(): {message}, where the shapes are {shapes}",)
 
 
 def _called_by_user(function: Callable[..., Any]) -> Callable[..., Any] | None:

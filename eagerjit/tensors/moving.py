@@ -182,28 +182,32 @@ def cpu(self: Tensor, memory_format: Any = None) -> Plan:
     return (None, (self,)) if type(self._data) is np.ndarray else (placement.moved, (self, None))
 
 
-def _converter(dtype: DType) -> Any:
+def _converter(name: str, dtype: DType) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Plan:
         check_format(dtype.name, memory_format, self.ndim)
         if not keeps_order(memory_format):
             return _in_format, (self, dtype, None, True, False, memory_format)
         return (None, (self,)) if dtype is self.dtype else (cast.call, (self, dtype))
 
+    convert.__name__ = name
     convert.__doc__ = f"The tensor as {dtype.name}."
     return planned(convert)
 
 
 CONVERTERS = {
-    "float": _converter(dtypes.float32),
-    "double": _converter(dtypes.float64),
-    "half": _converter(dtypes.float16),
-    "bfloat16": _converter(dtypes.bfloat16),
-    "long": _converter(dtypes.int64),
-    "int": _converter(dtypes.int32),
-    "short": _converter(dtypes.int16),
-    "char": _converter(dtypes.int8),
-    "byte": _converter(dtypes.uint8),
-    "bool": _converter(dtypes.bool_),
+    name: _converter(name, dtype)
+    for name, dtype in {
+        "float": dtypes.float32,
+        "double": dtypes.float64,
+        "half": dtypes.float16,
+        "bfloat16": dtypes.bfloat16,
+        "long": dtypes.int64,
+        "int": dtypes.int32,
+        "short": dtypes.int16,
+        "char": dtypes.int8,
+        "byte": dtypes.uint8,
+        "bool": dtypes.bool_,
+    }.items()
 }
 
 
