@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.calling.casts import CASTS, converting
+from eagerjit.calling.kinds import is_integer
 from eagerjit.calling.public import public
 from eagerjit.control.structure import in_vmap
 from eagerjit.ops import determinants, eigenvalues, factor, spectral, views
@@ -365,6 +366,8 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0, 1, ..., N - 1 (as many as there are elements) of elements along a new last dimension."""
     from eagerjit.tensors.creation import arange
 
+    if N is not None and not is_integer(N):
+        raise TypeError(f"linalg_vander(): argument 'N' must be int, not {type(N).__name__}")
     base = x if x.dtype.is_differentiable else x.long()
     base = base if x.ndim else base.unsqueeze(0)
     count = base.shape[-1] if N is None else N

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
@@ -32,11 +33,11 @@ def _running_statistic(input: Tensor, batch: Tensor, factor: float | None, momen
 move_statistic = InplaceOp(Op("running_statistic", _running_statistic, None, ("factor", "momentum"))).method()
 
 
-def _check_statistics(input: Tensor, **statistics: Tensor | None) -> None:
-    """Raises RuntimeError where statistics or parameters are not as many as there are channels."""
-    for name, given in statistics.items():
+def _check_channels(called: str, input: Tensor, statistics: Sequence[Tensor | None]) -> None:
+    """Raises RuntimeError where a mean, a variance, a weight or a bias is of another number of channels."""
+    for name, given in zip(("running_mean", "running_var", "weight", "bias"), statistics, strict=True):
         if given is not None and given.numel() != input.shape[1]:
-            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {given.numel()}")
+            raise RuntimeError(f"{called}(): {name} should contain {input.shape[1]} elements not {given.numel()}")
 
 
 def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -67,14 +68,16 @@ def batch_norm(
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
         if input.numel() == 0:
             return _of_nothing, (input, weight, bias)
-        _check_statistics(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+        _check_channels("batch_norm", input, (running_mean, running_var, weight, bias))
         return known_norm.call, (input, running_mean, running_var, weight, bias, eps)
+    if (running_mean is None) is not (running_var is None):
+        raise ValueError("batch_norm(): running_mean and running_var must either both be None or neither be None")
     if input.numel() == 0:  # leaves the running statistics as they are
         return _of_nothing, (input, weight, bias)
     count = input.numel() // input.shape[1]
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    _check_statistics(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    _check_channels("batch_norm", input, (running_mean, running_var, weight, bias))
     known = (None, None) if running_mean is None or running_var is None else (running_mean, running_var)
     return _trained, (input, weight, bias, eps, *known, momentum, count / (count - 1))
 
@@ -112,6 +115,12 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
         )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and tuple(given.shape) != (input.shape[1],):
+            raise RuntimeError(
+                f"group_norm(): Expected {name} to be a vector of size equal to the number of channels in input, "
+                f"{input.shape[1]}, but got {name} of shape {list(given.shape)}"
+            )
     return group_norm_op.call(input, num_groups, weight, bias, eps)[0]
 
 
@@ -130,11 +139,12 @@ def instance_norm(
         return known_norm.call(input, running_mean, running_var, weight, bias, eps)
     if input.numel() == 0:
         if input.shape[1] == 0:
-            _check_statistics(input, running_mean=running_mean, running_var=running_var)
+            _check_channels("instance_norm", input, (running_mean, running_var, None, None))
         return _of_nothing(input, weight, bias)
     count = input.numel() // (input.shape[0] * input.shape[1])
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    _check_channels("instance_norm", input, (running_mean, running_var, weight, bias))
     out, mean, variance = group_norm_op.call(input, None, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         with no_grad():

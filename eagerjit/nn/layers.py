@@ -75,6 +75,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight's "
             f"{weight.shape[1]} and {weight.shape[2]}"
         )
+    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected {[weight.shape[0]]}"
+        )
     given = sorted({str(x.dtype) for x in (input1, input2, weight, bias) if x is not None})
     if len(given) > 1:
         raise RuntimeError(f"bilinear(): all tensors must have the same dtype, got {', '.join(given)}")

@@ -186,7 +186,7 @@ lerp = ElementwiseOp(
 def _isclose(input: Tensor, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Tensor:
     """Where |input - other| <= atol + rtol * |other|."""
     if input.dtype is not other.dtype:
-        raise RuntimeError(f"{input.dtype} did not match {other.dtype}")
+        raise RuntimeError(f"isclose(): {input.dtype} did not match {other.dtype}")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if not tolerance >= 0:
             raise RuntimeError(f"isclose(): {name} must be greater than or equal to zero, but got {tolerance}")

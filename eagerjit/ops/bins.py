@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eagerjit.calling.arguments import settled
 from eagerjit.calling.dispatch import Op, emit
+from eagerjit.calling.kinds import are_operands
 from eagerjit.calling.public import named_once, public
 from eagerjit.calling.results import returned
 from eagerjit.compiler.ops import indexing
@@ -18,7 +20,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange, full
 from eagerjit.tensors.outputs import write_out
-from eagerjit.tensors.promotion import TYPE_NAMES
+from eagerjit.tensors.promotion import TYPE_NAMES, number_dtype
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -187,7 +189,7 @@ def histogram(
 ) -> Histogram:
     """Counts (or sums of weights) per bin: `bins` equal ones over a range, or between the edges given."""
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"histogram_cpu" not implemented for {input.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
     if isinstance(bins, int) and bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = (0.0, 0.0) if range is None else map(float, range)
@@ -207,8 +209,11 @@ def isin(
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin() received an invalid combination of arguments: one of them must be a Tensor")
     for x in (elements, test_elements):
-        if isinstance(x, Tensor) and (x.dtype is dtypes.bool_ or x.dtype.is_complex):
-            raise RuntimeError(f"Unsupported input type encountered for isin(): {x.dtype}")
+        if not are_operands((x,)):
+            raise TypeError(f"isin() takes Tensors and Numbers, but got {type(x).__name__}")
+        dtype = x.dtype if isinstance(x, Tensor) else number_dtype(settled(x))
+        if dtype is dtypes.bool_ or dtype.is_complex:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {dtype}")
     if not isinstance(elements, Tensor):
         elements = new_tensor(np.asarray(elements))
     if not isinstance(test_elements, Tensor):

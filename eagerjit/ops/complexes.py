@@ -289,11 +289,13 @@ _form(
     kind=Op,
 )
 _form("pow", lambda input, exponent: POINTWISE["pow"].body(input, exponent), (_power_input, _power_exponent))
-_form(
-    "isclose",
-    lambda input, other, rtol=1e-05, atol=1e-08, equal_nan=False: (input == other).logical_or(
-        (input - other).abs() <= atol + rtol * other.abs()
-    ),
-    differentiable=False,
-    writes=False,
-)
+
+
+def _isclose(input: Tensor, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Where |input - other| <= atol + rtol * |other|."""
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"isclose(): {input.dtype} did not match {other.dtype}")
+    return (input == other).logical_or((input - other).abs() <= atol + rtol * other.abs())
+
+
+_form("isclose", _isclose, differentiable=False, writes=False)

@@ -187,11 +187,25 @@ def _ordered(
     return moved.reshape([*(sizes[c] for c in batch), *flat])
 
 
+def _dimensions_named(dims: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
+    """The dimensions of each operand that `tensordot` sums over, from the front. Raises as `tensordot` does."""
+    if not isinstance(dims, (list, tuple)) or len(dims) != 2:
+        raise RuntimeError(f"tensordot expects dims to be int or tuple[list[int], list[int]], but got {dims!r}")
+    left, right = ([views.dimension(d, x.ndim) for d in ds] for ds, x in zip(dims, (a, b), strict=True))
+    if len(left) != len(right):
+        raise RuntimeError(f"tensordot: both dimension lists should have same length, but got {left} and {right}")
+    for found in (left, right):
+        if len(set(found)) != len(found):
+            raise RuntimeError(f"tensordot: a dimension appears multiple times in {found}")
+    return left, right
+
+
 @public
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums of products over the last `dims` dimensions of a and the first of b, or over those named.
 
-    The result has the other dimensions of a, then those of b. Raises RuntimeError for sizes that differ.
+    The result has the other dimensions of a, then those of b. Raises RuntimeError for sizes that differ and
+    for dimensions named twice, IndexError for those that do not exist.
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else dims.__index__()
@@ -200,7 +214,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
             raise RuntimeError(f"tensordot expects dims <= ndim_a or ndim_b, but got {dims=}")
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
-        left, right = ([d % x.ndim for d in ds] for ds, x in zip(dims, (a, b), strict=True))
+        left, right = _dimensions_named(dims, a, b)
     first = list(_LOWER[: a.ndim])
     second = list(_LOWER.upper()[: b.ndim])
     for i, j in zip(left, right, strict=True):

@@ -84,6 +84,11 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
             f"b should have at least 2 dimensions, but has {min(input.ndim, input2.ndim)} dimensions "
             "instead"
         )
+    if input.dtype is not input2.dtype:
+        raise RuntimeError(
+            f"cholesky_solve(): Expected b and A to have the same dtype, but found b of type {input.dtype} and A of "
+            f"type {input2.dtype}"
+        )
     lower = input2.mH if upper else input2
     middle = linalg.solve_triangular(lower, input, upper=False)
     return linalg.solve_triangular(lower.mH, middle, upper=True)

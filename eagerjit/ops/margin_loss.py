@@ -12,6 +12,7 @@ from eagerjit.ops.activation import logsigmoid, only_floats, widened
 from eagerjit.ops.loss import check_alike, check_constant, check_reduction, check_tensor, joint_dtype, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import norm
+from eagerjit.ops.shaping import broadcast_shapes
 from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import Parameters, parameters
@@ -90,6 +91,10 @@ def soft_margin_loss(
     """log(1 + exp(-target * input)), target 1 or -1."""
     check_tensor("soft_margin_loss", "target", 2, target)
     check_constant("soft_margin_loss", target=target)
+    if tuple(shape := broadcast_shapes(input.shape, target.shape)) != tuple(input.shape):
+        raise RuntimeError(
+            f"soft_margin_loss(): output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
     return _soft.call(check_reduction(reduction, size_average, reduce), input, target)
 
 

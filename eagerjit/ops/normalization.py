@@ -119,6 +119,17 @@ def _last(input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
     return tuple(range(len(shape) - count, len(shape)))
 
 
+def _check_parameters(name: str, normalized_shape: Any, **parameters: Tensor | None) -> None:
+    """Raises RuntimeError for parameters of another shape than that normalised over, which would be broadcast."""
+    wanted = tuple(Shape(normalized_shape))
+    for parameter, given in parameters.items():
+        if given is not None and tuple(given.shape) != wanted:
+            raise RuntimeError(
+                f"{name}(): Expected {parameter} to be of same shape as normalized_shape, but got {parameter} of shape "
+                f"{list(given.shape)} and normalized_shape = {list(wanted)}"
+            )
+
+
 def _standardised(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
     """(x with mean 0 and variance 1, the factor that made it so)."""
     count = extent(x, axes)
@@ -138,6 +149,7 @@ def _layer_norm(
     """input with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
     axes = _last(input, normalized_shape)
     only_floats("layer_norm", input)
+    _check_parameters("layer_norm", normalized_shape, weight=weight, bias=bias)
     only_fitting(input, weight, bias)
     x, w, b = widened(input, weight, bias)
     out, _ = _standardised(x, axes, eps)
@@ -208,6 +220,7 @@ def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: 
     """input divided by the root of its mean square over the last dimensions, times weight."""
     axes = _last(input, normalized_shape)
     only_floats("rms_norm", input)
+    _check_parameters("rms_norm", normalized_shape, weight=weight)
     x, w = widened(input, weight)
     out = x * _mean_square(x, axes, eps)
     return as_dtype(out if w is None else out * w, input.dtype)

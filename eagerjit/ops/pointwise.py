@@ -315,7 +315,8 @@ def quotient(rounding_mode: str | None) -> str:
     """The name of the operation that divides and rounds so."""
     name = {None: "div", "floor": "floordiv", "trunc": "div_trunc"}.get(rounding_mode)
     if name is None:
-        raise RuntimeError(
+        refusal = RuntimeError if isinstance(rounding_mode, str) else TypeError
+        raise refusal(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
     return name

@@ -154,6 +154,11 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Inner products of vectors along a dimension, the first one conjugated."""
     if not isinstance(x, Tensor) or x.dtype is not y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected tensors of the same dtype, but got {x.dtype} and {y.dtype}")
+    if x.ndim == y.ndim == 1 and x.shape != y.shape:
+        raise RuntimeError(
+            f"linalg.vecdot: inconsistent tensor size, expected tensor {list(x.shape)} and src {list(y.shape)} to have "
+            "the same number of elements"
+        )
     return (x.conj() * y).sum(dim)
 
 

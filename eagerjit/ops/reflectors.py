@@ -82,6 +82,11 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
             )
     if other.ndim < 2:
         raise RuntimeError("torch.ormqr: other must have at least 2 dimensions.")
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            f"torch.ormqr: Expected other to have the same number of dimensions as input, but got {other.ndim} and "
+            f"{input.ndim}"
+        )
     side, count = other.shape[-2 if left else -1], tau.shape[-1]
     if side != input.shape[-2] or side < count or tau.ndim != input.ndim - 1:
         raise RuntimeError(

@@ -21,8 +21,8 @@ _COMBINE = {"sum": "sum", "mean": "sum", "max": "amax", "min": "amin", "prod": "
 
 @public
 def segment_reduce(
-    data: Tensor, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
-    unsafe: bool = False, initial: Any = None,
+    data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
+    offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Tensor:  # fmt: skip
     """sum, mean, amax, amin or prod of segments along the last dimension of `lengths`, or between `offsets`.
 
@@ -39,9 +39,9 @@ def segment_reduce(
         raise NotImplementedError(f'"_segment_reduce_cpu" not implemented for {data.dtype}')
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
-    if lengths is None and offsets is None:
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     if lengths is None:
+        if offsets is None:
+            raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
         lengths = offsets[..., 1:] - offsets[..., :-1]
     last = lengths.ndim - 1
     if axis != last:

@@ -42,6 +42,11 @@ def tensor_split(
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = views.dimension(dim, input.ndim)
     size = input.shape[d]
+    if isinstance(indices_or_sections, Tensor) and indices_or_sections.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{indices_or_sections.dtype}"
+        )
     where = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
     if is_integer(where):
         where = whole_or_traced(where)

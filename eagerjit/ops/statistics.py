@@ -91,6 +91,8 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 @public
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of the difference."""
+    if p is None:
+        raise TypeError("dist(): argument 'p' (position 3) must be Number, not NoneType")
     return reduce.norm(input - other, p)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -324,7 +325,7 @@ diagonal_view.strides, unfold_view.strides = _diagonal_strides, _unfold_strides
 strided_view.strides = lambda shape, strides, geometry, own, total: geometry[1]
 
 
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the memory that the tensor lies in: element (i, j, ...) is at storage_offset + i*s0 + j*s1 + ..."""
     size, stride = tuple(map(int, size)), tuple(map(int, stride))
     if len(size) != len(stride):
@@ -357,7 +358,9 @@ def place_within(view: Tensor, base: Tensor) -> tuple[Geometry, Geometry, int]:
     return (tuple(view.shape), tuple(view.stride()), offset), (tuple(base.shape), tuple(base.stride()), place), total
 
 
-def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A copy of input in which the elements that `as_strided` shows are those of src."""
     out = input.clone()
     as_strided(out, size, stride, storage_offset).copy_(src)
