@@ -63,6 +63,12 @@ def bound(call: HostCall) -> BoundCall | NumbersCall:
     return NumbersCall(call) if hasattr(FUNCTIONS[call.function], "of_numbers") else BoundCall(call)
 
 
+def _note_place(error: Exception, call: HostCall) -> None:
+    """Say on which line of a compiled function a call failed: no frame of it is in the traceback."""
+    if call.place:
+        error.add_note(f"Compiled from {call.place}.")
+
+
 _KINDS = {dtypes.float64.code: ctypes.c_double, dtypes.int64.code: ctypes.c_int64, dtypes.bool_.code: ctypes.c_bool}
 
 
@@ -81,7 +87,12 @@ class NumbersCall:
     def __call__(self, address: int) -> None:
         """Call the function and put its results into the Program's memory."""
         words = self._words.from_address(address)[:]
-        found = self._function(*[kind.from_address(word).value for kind, word in zip(self._given, words, strict=False)])
+        numbers = [kind.from_address(word).value for kind, word in zip(self._given, words, strict=False)]
+        try:
+            found = self._function(*numbers)
+        except Exception as error:
+            _note_place(error, self.call)
+            raise
         for (index, kind), word in zip(self._found, words[len(self._given) :], strict=True):
             kind.from_address(word).value = found[index]
 
@@ -115,8 +126,12 @@ class BoundCall:
         if self._unhurried is not None and self._unhurried(address):
             return
         words = self._words.from_address(address)[:]
-        with np.errstate(all="ignore"):
-            made = self.function(*self._taken(words))
+        try:
+            with np.errstate(all="ignore"):
+                made = self.function(*self._taken(words))
+        except Exception as error:
+            _note_place(error, self.call)
+            raise
         results = made if isinstance(made, tuple) else (made,)
         for index, at, end, dtype in self._results:
             result, shape = results[index], tuple(words[at + 1 : end])

@@ -174,11 +174,13 @@ class HostCall:
     arguments   constants, and for what the call's words hold: "$size"; ("$tensor", dtype code, ndim, is a number) for
                 an address and its dims. "$none" is None, a string is "=" and its text, a dtype its short name
     results     per result that is wanted (its position, dtype code, ndim): an address and its dims
+    place       the line of a compiled function that asks for it, "" in operations
     """
 
     function: str
     arguments: tuple[Any, ...]
     results: tuple[tuple[int, int, int], ...]
+    place: str = ""
 
     @property
     def n_words(self) -> int:

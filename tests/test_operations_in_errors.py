@@ -74,3 +74,19 @@ def test_messages_of_the_users_code_stay_as_they_are() -> None:
         torch.stack(Sizes())
     with pytest.raises(TypeError, match=r"^mine too$"):
         torch.ones(Size())
+
+
+@torch.jit
+def factor(matrix: Any) -> Any:
+    return torch.linalg.cholesky(matrix)
+
+
+def test_errors_of_library_calls_in_compiled_functions_name_the_line() -> None:
+    factor(torch.eye(3))
+    with pytest.raises(torch.linalg.LinAlgError) as error:
+        factor(-torch.eye(3))
+    line = factor.__wrapped__.__code__.co_firstlineno + 2
+    assert error.value.__notes__ == [f"Compiled from {__file__}:{line}."]
+    with pytest.raises(torch.linalg.LinAlgError) as plain:
+        torch.linalg.cholesky(-torch.eye(3))
+    assert str(plain.value) == str(error.value) and not hasattr(plain.value, "__notes__")

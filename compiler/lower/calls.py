@@ -38,7 +38,8 @@ def host_call(results: list[Node]) -> tuple[HostCall, list[Word]]:
     for result in results:
         words += [Pointer(result), *result.type.shape]
         described.append((result.attributes["result"], result.dtype.code, len(result.type.shape)))
-    return HostCall(node.attributes["function"], arguments, tuple(described)), words
+    place = node.source if ":" in node.source else ""
+    return HostCall(node.attributes["function"], arguments, tuple(described), place), words
 
 
 def _argument(entry: Any, inputs: Iterator[Node], words: list[Word]) -> Any:

@@ -39,7 +39,8 @@ def _compiler() -> str:
 def program_key(trace: Trace) -> str:
     """The digest under which a trace's program is kept. Source lines matter only where errors name them."""
     graph = trace.graph
-    lines = [n.source for n in graph.nodes if trace.checks or n.op.family == "index" or n.op.traits & _CHECKED]
+    named = (n for n in graph.nodes if trace.checks or n.op.family in ("index", "host") or n.op.traits & _CHECKED)
+    lines = [n.source for n in named]
     parts = [_binding_text(b) for b in trace.bindings]
     parts += [repr(o) if not isinstance(o, Fresh) else f"fresh {o.aliases}" for o in trace.outputs]
     parts += [str(g) for g in trace.guards]
@@ -106,7 +107,7 @@ def _program(head: dict, words: array) -> Program:
         instructions.append((words[position], *words[position + 2 : position + 2 + count]))
         position += 2 + count
     errors = [Failure(*e) for e in head["errors"]]
-    calls = [HostCall(function, *map(_tuples, parts)) for function, *parts in head["calls"]]
+    calls = [HostCall(name, _tuples(given), _tuples(found), place) for name, given, found, place in head["calls"]]
     n_arguments, n_leaves, n_slots, n_outputs = head["counts"]
     kernels, n_words = head["kernels"], head["n_words"]
     return Program(n_arguments, n_leaves, n_slots, n_outputs, instructions[:-1], kernels, errors, n_words, calls)
@@ -127,7 +128,7 @@ def write(key: str, program: Program, code: Code, name: str) -> None:
         "n_words": program.n_words,
         "objects": [[len(one.code), one.symbols] for one in code.objects],
         "places": code.places,
-        "calls": [[c.function, c.arguments, c.results] for c in program.calls],
+        "calls": [[c.function, c.arguments, c.results, c.place] for c in program.calls],
     }
     text, machine = json.dumps(head).encode(), b"".join(one.code for one in code.objects)
     cache.put(KIND, key, len(text).to_bytes(8, "little") + text + words.tobytes() + machine)
