@@ -265,7 +265,7 @@ def eig(A: Tensor) -> Eigen:
 
 @public
 def eigvals(A: Tensor) -> Tensor:
-    """Complex eigenvalues."""
+    """Complex eigenvalues of square matrices, in no order: (..., n, n) to (..., n)."""
     return eig(A).eigenvalues
 
 
@@ -349,7 +349,10 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 @public
 def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
-    """X of tensordot(A, X) = B, whose shape is that of A's last dimensions. RuntimeError where they don't fit."""
+    """X of tensordot(A, X, X.ndim) = B: its shape is that of A's last dimensions, B's that of the first.
+
+    `dims` are moved to the end of A first. Raises RuntimeError unless both have equally many elements.
+    """
     if dims is not None:
         rest = [d for d in range(A.ndim) if d not in [views.dimension(x, A.ndim) for x in dims]]
         A = A.permute([*rest, *(views.dimension(x, A.ndim) for x in dims)])
@@ -363,7 +366,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
 
 @public
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The powers 0, 1, ..., N - 1 (as many as there are elements) of elements along a new last dimension."""
+    """The powers 0, 1, ..., N - 1 of elements along a new last dimension: (..., n) to (..., n, N), N = n without."""
     from eagerjit.tensors.creation import arange
 
     if N is not None and not is_integer(N):
@@ -376,7 +379,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 @public
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """Matrix product."""
+    """The product of matrices or vectors: `torch.matmul`, with its shapes and errors."""
     return input.matmul(other)
 
 

@@ -67,7 +67,11 @@ def _summed(input: Tensor, dtype: DType | None) -> DType:
 
 
 def sum(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Tensor:
-    """The sum."""
+    """The sum of the elements that the mask shows, over `dim` (all without); 0 of none.
+
+    int64 of bools and of integers of up to 32 bits, unless `dtype` says otherwise. Raises IndexError for a mask of more
+    dimensions than the input.
+    """
     dims = _dims(dim, input.ndim)
     return _shown(input, mask, 0).sum(dims, bool(keepdim), dtype=_summed(input, dtype))
 
@@ -75,7 +79,7 @@ def sum(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: 
 def prod(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """The product."""
+    """The product of the elements that the mask shows, 1 of none; dtypes and errors are those of `sum`."""
     dims = _dims(dim, input.ndim)
     result = _shown(input, mask, 1).to(_summed(input, dtype))
     for d in reversed(dims):
@@ -86,7 +90,7 @@ def prod(
 def amax(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """The greatest element."""
+    """The greatest of the elements that the mask shows; -inf, or the least integer, of none."""
     shown = _shown(input, mask, _least(input))
     return shown.amax(_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
@@ -94,7 +98,7 @@ def amax(
 def amin(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """The least element."""
+    """The least of the elements that the mask shows; inf, or the greatest integer, of none."""
     shown = _shown(input, mask, _most(input))
     return shown.amin(_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
@@ -116,7 +120,7 @@ def argmin(
 def mean(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """The mean. Raises ValueError for integers without a dtype."""
+    """The mean of the elements that the mask shows, NaN of none. Raises ValueError for integers without a dtype."""
     wanted = dtype or input.dtype
     if not (wanted.is_floating_point or wanted.is_complex):
         source = "Input" if dtype is None else "Optional"
@@ -148,7 +152,7 @@ def median(
 
 
 def logsumexp(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
-    """The logarithm of the sum of exponentials."""
+    """The logarithm of the sum of exponentials of the elements that the mask shows, -inf of none."""
     dims = _dims(dim, input.ndim)
     least = -math.inf if input.dtype.is_complex else _least(input)
     return _shown(input, mask, least).logsumexp(dims, keepdim).to(dtype or input.dtype)
@@ -157,7 +161,7 @@ def logsumexp(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: A
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None
 ) -> Tensor:
-    """The logarithm of the sum of two exponentials."""
+    """log(exp(input) + exp(other)), without what either mask hides."""
     shown = _shown(input, input_mask, _least(input))
     return shown.logaddexp(_shown(other, other_mask, _least(other))).to(dtype or input.dtype)
 
@@ -165,7 +169,7 @@ def logaddexp(
 def norm(
     input: Tensor, ord: Any = 2.0, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """The norm of vectors."""
+    """The norm of order `ord` of the elements that the mask shows, over `dim` (all without)."""
     shown = _shown(input, mask, math.inf if ord == -math.inf else 0)
     return linalg.vector_norm(shown, ord, _dims(dim, input.ndim), bool(keepdim), dtype=dtype or input.dtype)
 
@@ -173,7 +177,7 @@ def norm(
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """Vectors divided by their norms."""
+    """The input divided by its norms of order `ord` along `dim`, or by eps where they are less."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _shown(input, mask, 0) / length.maximum(length.new_full((), eps))
 
@@ -204,23 +208,23 @@ def std(
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
-    """Running sums."""
+    """The sums up to each element along `dim`; what the mask hides counts as 0."""
     return _shown(input, mask, 0).cumsum(_dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
-    """Running products."""
+    """The products up to each element along `dim`; what the mask hides counts as 1."""
     return _shown(input, mask, 1).cumprod(_dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
-    """Exponentials that add up to 1."""
+    """exp(input) along `dim` divided by its sum over the elements that the mask shows; 0 for the others."""
     shown = _shown(input, mask, _least(input))
     return functional.softmax(shown, _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
-    """Logarithms of `softmax`."""
+    """The logarithm of `softmax`: -inf for what the mask hides."""
     shown = _shown(input, mask, _least(input))
     return functional.log_softmax(shown, _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 

@@ -87,17 +87,17 @@ def trunc_normal_(
 
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One value."""
+    """One value everywhere, written in place; returns the tensor."""
     return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones."""
+    """Ones everywhere, written in place; returns the tensor."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros."""
+    """Zeros everywhere, written in place; returns the tensor."""
     return constant_(tensor, 0.0)
 
 

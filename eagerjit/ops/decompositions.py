@@ -78,7 +78,10 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 @converting
 @public
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """X of A X = input, where input2 is the Cholesky factor of A."""
+    """X of A X = input, where input2 is the Cholesky factor L of A = L L^H, or L^H if `upper`.
+
+    (..., n, k) and (..., n, n) give (..., n, k). Raises RuntimeError for fewer dimensions and for two dtypes.
+    """
     if input.ndim < 2 or input2.ndim < 2:
         raise RuntimeError(
             f"b should have at least 2 dimensions, but has {min(input.ndim, input2.ndim)} dimensions "
@@ -97,7 +100,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 @converting
 @public
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of A, where input is the Cholesky factor of A."""
+    """The inverse of A = L L^H, where input is the factor L, or L^H if `upper`: (..., n, n) to the same shape."""
     from eagerjit.tensors.creation import eye
 
     unit = eye(input.shape[-1], dtype=input.dtype, device=input.device)

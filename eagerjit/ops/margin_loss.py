@@ -88,7 +88,10 @@ _soft = _loss("soft_margin_loss", lambda input, target: (-target * input).exp().
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """log(1 + exp(-target * input)), target 1 or -1."""
+    """log(1 + exp(-target * input)), target 1 or -1: the mean, the sum, or with reduction "none" input's shape.
+
+    Raises RuntimeError where the target is not broadcast to input's shape.
+    """
     check_tensor("soft_margin_loss", "target", 2, target)
     check_constant("soft_margin_loss", target=target)
     if tuple(shape := broadcast_shapes(input.shape, target.shape)) != tuple(input.shape):

@@ -42,7 +42,10 @@ def _sized(name: str, input: Tensor, rank: int, argument: str) -> None:
 @_with_factors
 @public
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * mat @ vec."""
+    """beta * input + alpha * mat @ vec: (n) or what is broadcast to it, (n, m) and (m) give (n).
+
+    With beta=0 the input counts for nothing. Raises RuntimeError for other dimensions and for several dtypes.
+    """
     _sized("addmv", mat, 2, "mat")
     _sized("addmv", vec, 1, "vec")
     linear.require_dtype(input, product := linear.matmul.call(mat, vec))
@@ -151,7 +154,10 @@ ger = outer
 
 @public
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """Inner products of vectors along a dimension, the first one conjugated."""
+    """The sum of conj(x) * y along a dimension: x and y, which are broadcast, lose it.
+
+    Raises RuntimeError for two dtypes and for two vectors of different sizes.
+    """
     if not isinstance(x, Tensor) or x.dtype is not y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected tensors of the same dtype, but got {x.dtype} and {y.dtype}")
     if x.ndim == y.ndim == 1 and x.shape != y.shape:

@@ -33,7 +33,10 @@ def tensor_split(
     input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None,
     tensor_indices_or_sections: Any = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Views of parts: so many of nearly equal size, or cut before the indices given."""
+    """Views of parts: so many of nearly equal size, or cut before the indices given (an int64 tensor too).
+
+    The first parts are one longer where the size is no multiple. Raises RuntimeError for no parts.
+    """
     indices_or_sections = named_once(
         "tensor_split", indices_or_sections=indices_or_sections, indices=indices, sections=sections,
         tensor_indices_or_sections=tensor_indices_or_sections,
@@ -93,7 +96,7 @@ dsplit = _splitter("dsplit", 3, 2, "Views of parts cut along the third dimension
 
 @public
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive parts of the sizes given."""
+    """Views of consecutive parts along `dim` of the sizes given. RuntimeError unless these add up to its size."""
     if input.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     return pieces.split(input, list(split_sizes), dim)

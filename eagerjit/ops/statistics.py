@@ -90,7 +90,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 
 @public
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The p-norm of the difference."""
+    """The p-norm of input - other, which are broadcast, over all elements: a tensor without dimensions."""
     if p is None:
         raise TypeError("dist(): argument 'p' (position 3) must be Number, not NoneType")
     return reduce.norm(input - other, p)

@@ -50,7 +50,10 @@ def _cosines(weights: Sequence[float]) -> Callable[[Tensor, int], Tensor]:
 def general_cosine(
     M: int, *, a: Sequence[float], sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """A sum of cosines with weights `a`, their signs alternating."""
+    """The sum of (-1)**i a[i] cos(2 pi i n / (N - 1)): M values, N being M if `sym`, else M + 1.
+
+    Raises ValueError for no weights, a negative M and other dtypes than float32 and float64.
+    """
     if not isinstance(a, Iterable):
         raise TypeError(f"general_cosine(): coefficients must be a list or tuple, not {type(a).__name__}")
     if not a:
@@ -63,7 +66,7 @@ def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """alpha - (1 - alpha) cos(2 pi n / (M - 1))."""
+    """alpha - (1 - alpha) cos(2 pi n / (N - 1)): M values, N being M if `sym`, else M + 1."""
     return _made("general_hamming", M, sym, _cosines([alpha, 1 - alpha]), dtype, requires_grad)
 
 
@@ -74,27 +77,27 @@ def _fixed(name: str, weights: Sequence[float], doc: str) -> Callable[..., Tenso
         return _made(name, M, sym, _cosines(weights), dtype, requires_grad)
 
     window.__name__ = window.__qualname__ = name
-    window.__doc__ = doc
+    window.__doc__ = f"{doc}: M values, t = 2 pi n / (N - 1), N being M if `sym`, else M + 1."
     return makes_window(window)
 
 
-hamming = _fixed("hamming", [0.54, 0.46], "Hamming's window.")
-hann = _fixed("hann", [0.5, 0.5], "Hann's window.")
-blackman = _fixed("blackman", [0.42, 0.5, 0.08], "Blackman's window.")
-nuttall = _fixed("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411], "Nuttall's window of four terms.")
+hamming = _fixed("hamming", [0.54, 0.46], "Hamming's window, 0.54 - 0.46 cos(t)")
+hann = _fixed("hann", [0.5, 0.5], "Hann's window, (1 - cos(t)) / 2")
+blackman = _fixed("blackman", [0.42, 0.5, 0.08], "Blackman's window, 0.42 - 0.5 cos(t) + 0.08 cos(2 t)")
+nuttall = _fixed("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411], "Nuttall's window of four terms (1981)")
 
 
 @makes_window
 def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Bartlett's window, a triangle."""
+    """1 - |2 n / (N - 1) - 1|, Bartlett's triangle: M values, N being M if `sym`, else M + 1."""
     return _made("bartlett", M, sym, lambda k, n: 1 - (2 * k / (n - 1) - 1).abs(), dtype, requires_grad)
 
 
 @makes_window
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Half a wave of a sine, sampled in the middle of M intervals."""
+    """sin(pi (n + 1/2) / N), half a wave: M values, N being M if `sym`, else M + 1."""
     return _made("cosine", M, sym, lambda k, n: (math.pi * (k + 0.5) / n).sin(), dtype, requires_grad)
 
 
@@ -103,7 +106,10 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """exp(-|n - center| / tau)."""
+    """exp(-|n - center| / tau): M values; the center is the middle unless it is given, which `sym` forbids.
+
+    Raises ValueError for a center of a symmetric window and for a tau that is not positive.
+    """
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
@@ -119,7 +125,7 @@ def exponential(
 def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """exp(-(n - middle)^2 / (2 std^2))."""
+    """exp(-(n - middle)^2 / (2 std^2)): M values. Raises ValueError for a deviation that is not positive."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
 
@@ -133,7 +139,7 @@ def gaussian(
 def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Kaiser's window: I0(beta sqrt(1 - x^2)) / I0(beta) for x from -1 to 1."""
+    """Kaiser's window: I0(beta sqrt(1 - x^2)) / I0(beta) for x from -1 to 1, M values. ValueError if beta < 0."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
 
