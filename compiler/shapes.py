@@ -42,57 +42,68 @@ def simplified(shape: Iterable[sizes.Expr]) -> Shape:
     return tuple(map(sizes.simplified, shape))
 
 
-def common_refinement(a: Shape, b: Shape, tie: bool = False) -> list[tuple[list[sizes.Expr], int, int]] | None:
+Group = tuple[list[sizes.Expr], int, int]
+"""Refined sizes, and how many dimensions of two shapes they refine."""
+
+
+def common_refinement(a: Shape, b: Shape, tie: bool = False) -> list[Group] | None:
     """Match two shapes of equal numel: groups (refined sizes, dims taken from a, dims taken from b), or None.
 
     Every group is the smallest run of dimensions with the same product on both sides whose sizes divide each other.
     With `tie`, a trace is tied to this call's sizes where algebra cannot tell whether they do.
     """
     a, b = simplified(a), simplified(b)
-    groups: list[tuple[list[sizes.Expr], int, int]] = []
+    groups: list[Group] = []
     i = j = 0
     while i < len(a) or j < len(b):
+        group: Group | None
         if i < len(a) and a[i] == 1:
-            groups.append(([], 1, 0))
-            i += 1
-            continue
-        if j < len(b) and b[j] == 1:
-            groups.append(([], 0, 1))
-            j += 1
-            continue
-        if i == len(a) or j == len(b):
+            group = [], 1, 0
+        elif j < len(b) and b[j] == 1:
+            group = [], 0, 1
+        elif i == len(a) or j == len(b):
             return None
-        refined: list[sizes.Expr] = []
-        left, right, taken_a, taken_b = a[i], b[j], 1, 1
-        while not (left == 1 and right == 1):
-            if left == 1:
-                if i + taken_a == len(a):
-                    return None
-                left = a[i + taken_a]
-                taken_a += 1
-            elif right == 1:
-                if j + taken_b == len(b):
-                    return None
-                right = b[j + taken_b]
-                taken_b += 1
-            elif left == right:
-                refined.append(left)
-                left = right = 1
-            elif (q := sizes.exact_quotient(left, right)) is not None:
-                # The larger side's outer part equals what the smaller side has shown so far.
-                refined.append(right)
-                left, right = q, 1
-            elif (q := sizes.exact_quotient(right, left)) is not None:
-                refined.append(left)
-                left, right = 1, q
-            else:
-                if not tie or (isinstance(left, int) and isinstance(right, int)):
-                    return None
-                left, right = sizes.pinned(left), sizes.pinned(right)
-                a, b = simplified(a), simplified(b)  # what depends on them is known now
-        groups.append((refined, taken_a, taken_b))
-        i, j = i + taken_a, j + taken_b
+        else:
+            group = _first_group(a[i:], b[j:], tie)
+            a, b = simplified(a), simplified(b)  # of sizes that the group was tied to, more is known now
+        if group is None:
+            return None
+        groups.append(group)
+        i, j = i + group[1], j + group[2]
     return groups
+
+
+def _first_group(a: Shape, b: Shape, tie: bool) -> Group | None:
+    """The group that two shapes begin with, neither of them with a 1."""
+    refined: list[sizes.Expr] = []
+    left, right, taken_a, taken_b = a[0], b[0], 1, 1
+    while not (left == 1 and right == 1):
+        if left == 1:
+            if taken_a == len(a):
+                return None
+            left = a[taken_a]
+            taken_a += 1
+        elif right == 1:
+            if taken_b == len(b):
+                return None
+            right = b[taken_b]
+            taken_b += 1
+        elif left == right:
+            refined.append(left)
+            left = right = 1
+        elif (q := sizes.exact_quotient(left, right)) is not None:
+            # The larger side's outer part equals what the smaller side has shown so far.
+            refined.append(right)
+            left, right = q, 1
+        elif (q := sizes.exact_quotient(right, left)) is not None:
+            refined.append(left)
+            left, right = 1, q
+        elif not tie or (isinstance(left, int) and isinstance(right, int)):
+            return None
+        else:
+            left, right = sizes.pinned(left), sizes.pinned(right)
+            a, b = simplified(a), simplified(b)  # what depends on them is known now
+    return refined, taken_a, taken_b
 
 
 def expanded_strides(shape: Shape, strides: Shape, wanted: Shape) -> Shape:

@@ -103,22 +103,7 @@ def histogramdd(
             f"{list(weight.shape)}"
         )
     points = input.reshape(-1, input.shape[-1])
-    dimensions = int(points.shape[1])
-    wanted = [bins] * dimensions if isinstance(bins, int) else list(bins)
-    if len(wanted) != dimensions:
-        raise RuntimeError(
-            f"torch.histogramdd: expected {dimensions} sequences of bin edges for a {dimensions}-dimensional histogram "
-            f"but got {len(wanted)}"
-        )
-    if range is not None and len(range) != 2 * dimensions:
-        raise RuntimeError(
-            f"torch.histogramdd: for a {dimensions}-dimensional histogram range should have {2 * dimensions} elements, "
-            f"but got {len(range)}"
-        )
-    edges = [
-        w if isinstance(w, Tensor) else _edges(points[:, i], i, w, None if range is None else range[2 * i : 2 * i + 2])
-        for i, w in enumerate(wanted)
-    ]
+    edges = _edges_of_all(points, bins, range)
     places = full((points.shape[0],), 0, dtype=dtypes.int64, device=input.device)
     inside = places == 0
     for i, edge in enumerate(edges):
@@ -135,6 +120,26 @@ def histogramdd(
         for i, edge in enumerate(edges):
             found = found / edge.diff().reshape([-1 if j == i else 1 for j, _ in enumerate(edges)])
     return Histogram(found, tuple(edges))
+
+
+def _edges_of_all(points: Tensor, bins: Any, range: Any) -> list[Tensor]:
+    """The edges along each dimension of points (N, D). Raises RuntimeError for other than D bins and 2 D limits."""
+    dimensions = int(points.shape[1])
+    wanted = [bins] * dimensions if isinstance(bins, int) else list(bins)
+    if len(wanted) != dimensions:
+        raise RuntimeError(
+            f"torch.histogramdd: expected {dimensions} sequences of bin edges for a {dimensions}-dimensional histogram "
+            f"but got {len(wanted)}"
+        )
+    if range is not None and len(range) != 2 * dimensions:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {dimensions}-dimensional histogram range should have {2 * dimensions} elements, "
+            f"but got {len(range)}"
+        )
+    return [
+        w if isinstance(w, Tensor) else _edges(points[:, i], i, w, None if range is None else range[2 * i : 2 * i + 2])
+        for i, w in enumerate(wanted)
+    ]
 
 
 def _edges(values: Tensor, dimension: int, count: int, limits: Any) -> Tensor:

@@ -100,6 +100,11 @@ class Flattening:
             return LEAF
         self.numbers[id(value)] = len(self.numbers)
         self._alive.append(value)
+        return self._made(value, kind)
+
+    def _made(self, value: Any, kind: type) -> Structure:
+        """The structure of an object that the call has made, met for the first time."""
+        keys: tuple[Any, ...] | None
         if kind is list:
             return kind, None, tuple([self.flatten(v) for v in value])
         if kind in (dict, OrderedDict, Counter) and not pytree.is_more_than_items(value):
@@ -123,11 +128,7 @@ class Flattening:
         if kind in (set, frozenset):
             return kind, None, tuple([self.flatten(v) for v in value])
         if kind is np.ndarray:
-            if any(np.may_share_memory(value, other) for other in (*self.arrays, *self.journal.snapshots.arrays())):
-                raise self.journal.refuse("it returns or keeps an array that shares memory with another", self.source)
-            self.arrays.append(value)
-            self.leaves.append(value.copy())
-            return np.ndarray, None, (LEAF,)
+            return self._array_made(value)
         if isinstance(value, CoroutineType):
             value.close()  # nobody will wait for it
         known = dataclasses.is_dataclass(kind) or kind is SimpleNamespace or _is_plain_class(kind)
@@ -137,6 +138,14 @@ class Flattening:
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source, ends)
         names = (*own_attributes(value), *pytree.in_slots(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
+
+    def _array_made(self, value: np.ndarray) -> Structure:
+        """A leaf with what an array of the call's holds now."""
+        if any(np.may_share_memory(value, other) for other in (*self.arrays, *self.journal.snapshots.arrays())):
+            raise self.journal.refuse("it returns or keeps an array that shares memory with another", self.source)
+        self.arrays.append(value)
+        self.leaves.append(value.copy())
+        return np.ndarray, None, (LEAF,)
 
     def _with_attributes(self, tensor: Tensor) -> Structure:
         """A tensor, which is a leaf already, with what attributes the call has given it."""
