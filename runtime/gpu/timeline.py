@@ -42,14 +42,6 @@ class Timeline:
     spans: list[Span] = field(default_factory=list)
     _ends: dict[int, float] = field(default_factory=dict)
 
-    def of_host(self) -> list[Span]:
-        """What the host did."""
-        return [span for span in self.spans if span.lane == "host"]
-
-    def of_device(self) -> list[Span]:
-        """What the device did."""
-        return [span for span in self.spans if span.lane != "host"]
-
     def iteration(self, number: int) -> None:
         """What has been queued since the last call of this belongs to an iteration."""
         self._ends[number] = time.perf_counter() - self.start

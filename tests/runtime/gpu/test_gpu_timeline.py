@@ -39,8 +39,9 @@ def test_host_and_device(library: FakeLibrary, device: Device) -> None:
         timeline.iteration(0)
         timeline.iteration(1)
     fill_bytes(memory.address, 1, 64, device.streams.default)  # not recorded any more
-    assert [span.name for span in timeline.of_host()] == ["cuMemAlloc", "fill", "fill"]
-    assert [span.lane for span in timeline.of_device()] == [f"stream {side.handle:#x}", "default stream"]
+    assert [span.name for span in timeline.spans if span.lane == "host"] == ["cuMemAlloc", "fill", "fill"]
+    lanes = [span.lane for span in timeline.spans if span.lane != "host"]
+    assert lanes == [f"stream {side.handle:#x}", "default stream"]
     assert all(span.begin <= span.end for span in timeline.spans)
     assert len(timeline.of_iteration(0)) == 5 and timeline.of_iteration(1) == []
     events = timeline.chrome()["traceEvents"]
