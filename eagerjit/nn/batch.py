@@ -104,7 +104,7 @@ def group_norm(
     """Mean 0 and variance 1 within groups of channels (Wu and He 2018).
 
     input is (batch, channels, ...), weight and bias (channels). Raises RuntimeError where groups do not divide
-    channels, ValueError where a group has a single value.
+    channels and for weights and biases of other shapes, ValueError where a group has a single value.
     """
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
@@ -115,12 +115,6 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
         )
-    for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and tuple(given.shape) != (input.shape[1],):
-            raise RuntimeError(
-                f"group_norm(): Expected {name} to be a vector of size equal to the number of channels in input, "
-                f"{input.shape[1]}, but got {name} of shape {list(given.shape)}"
-            )
     return group_norm_op.call(input, num_groups, weight, bias, eps)[0]
 
 
@@ -144,7 +138,8 @@ def instance_norm(
     count = input.numel() // (input.shape[0] * input.shape[1])
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    _check_channels("instance_norm", input, (running_mean, running_var, weight, bias))
+    if running_mean is not None:
+        _check_channels("instance_norm", input, (running_mean, running_var, None, None))
     out, mean, variance = group_norm_op.call(input, None, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         with no_grad():

@@ -187,6 +187,12 @@ def _group_norm(
     """(input with mean 0 and variance 1 per group, times weight, plus bias; the mean; the variance)."""
     only_floats("group_norm" if groups else "batch_norm", input)
     only_fitting(input, weight, bias)
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and tuple(given.shape) != (input.shape[1],):
+            raise RuntimeError(
+                f"{'group' if groups else 'instance'}_norm(): Expected {name} to be a vector of size equal to the "
+                f"number of channels in input, but got {name} of shape {list(given.shape)} for {list(input.shape)}"
+            )
     x, w, b = widened(input, weight, bias)
     count = _group_size(x, groups)
     mean = _over_groups(_over_points(x), groups) / count
