@@ -70,6 +70,12 @@ def test_messages_of_the_users_code_stay_as_they_are() -> None:
         def __index__(self) -> int:
             raise TypeError("mine too")
 
+    def beyond_the_end(*tensors: Any) -> Any:
+        return tensors[2]
+
+    x = torch.ones(2, 2)
+    with pytest.raises(IndexError, match=r"^tuple index out of range$"):
+        F.triplet_margin_with_distance_loss(x, x, x, distance_function=beyond_the_end)
     with pytest.raises(TypeError, match=r"^mine$"):
         torch.stack(Sizes())
     with pytest.raises(TypeError, match=r"^mine too$"):

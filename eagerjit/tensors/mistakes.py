@@ -102,15 +102,22 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
 
 
 def _names_operation(error: Exception, called: str) -> bool:
-    """Whether a message says already which operation refuses what, or is the user's: raised by code that it called."""
+    """Whether the message of a TypeError says already which operation refuses what, or is the user's."""
     if type(error) is not TypeError:
         return False
-    message, frames = str(error), error.__traceback__
+    message = str(error)
+    named = "<locals>" not in message and (called in message or _NAMED.match(message) is not None)
+    return named or _is_of_user(error)
+
+
+def _is_of_user(error: Exception) -> bool:
+    """Whether code of the user's, which an operation has called, raised an error."""
+    frames = error.__traceback__
     while frames is not None:
         if not is_library(frames.tb_frame.f_code.co_filename):
             return True
         frames = frames.tb_next
-    return "<locals>" not in message and (called in message or _NAMED.match(message) is not None)
+    return False
 
 
 def _name_operation(error: Exception, called: str, made_as: str, given: Sequence[tuple[str, Any]]) -> None:
@@ -119,7 +126,7 @@ def _name_operation(error: Exception, called: str, made_as: str, given: Sequence
     if type(error) is TypeError:
         rest = message.removeprefix(made_as)
         error.args = (f"{called}(){'' if rest != message else ': '}{rest}",)
-    elif type(error) in (IndexError, ValueError) and _ABOUT_SIZES.match(message):
+    elif type(error) in (IndexError, ValueError) and _ABOUT_SIZES.match(message) and not _is_of_user(error):
         shapes = ", ".join(f"'{name}' {list(x.shape)}" for name, x in given if isinstance(x, Tensor))
         error.args = (f"{called}(): {message}, where the shapes are {shapes}",)
 
