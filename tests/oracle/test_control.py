@@ -98,3 +98,8 @@ def test_refused_as_pytorch_does(call):
     for library in (torch, ej):
         with pytest.raises(RuntimeError):
             call(library, functions(library))
+
+
+def test_while_loop_has_its_name_in_the_main_namespace() -> None:
+    assert callable(torch.while_loop)
+    assert ej.while_loop is control.while_loop
