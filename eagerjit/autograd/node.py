@@ -69,10 +69,9 @@ class GradNode:
 
     def name(self) -> str:
         """What the gradient of the operation is called."""
-        if (given := getattr(self.op, "backward_name", None)) is not None:
-            return str(given)
         known_as = getattr(self.op, "on_tape", self.op.name)
-        return f"{''.join(word.capitalize() for word in known_as.split('_'))}Backward0"
+        default = f"{''.join(word.capitalize() for word in known_as.split('_'))}Backward0"
+        return str(getattr(self.op, "backward_name", None) or default)
 
     @property
     def source(self) -> str:

@@ -36,7 +36,7 @@ from eagerjit.compiler.lower.build import GPU, Built
 from eagerjit.compiler.lower.emit import Amount, Pointer, Temporary
 from eagerjit.compiler.signature import Trace
 from eagerjit.runtime import allowance
-from eagerjit.runtime.gpu import compiler
+from eagerjit.runtime.gpu import compiler, interpreter
 from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.records import record
@@ -135,7 +135,7 @@ class InterpretedExecutable(PythonExecutable):
         numbers = {p.name: _number(words[p.name]) for p in params if p.kind == "number"}
         arguments = [(words | numbers | described)[p.name] for p in launch.source.params]
         source = launch.source
-        compiler.interpret(source.text, source.name, launch.signature, launch.constants, launch.grid, arguments)
+        interpreter.interpret(source.text, source.name, launch.signature, launch.constants, launch.grid, arguments)
         if status[0]:
             raise self.program.errors[int(status[0]) - 1].error(frame.slots)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from triton.language import core
 
-from eagerjit.runtime.gpu import compiler
+from eagerjit.runtime.gpu import interpreter
 
 ELEMENTS = [core.float32, core.int1, core.pointer_type(core.float64), core.pointer_type(core.int8, 3)]
 SHAPES: list[Any] = [
@@ -23,15 +23,15 @@ def told(block: Any) -> tuple[Any, ...]:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
-    monkeypatch.setattr(compiler, "_shapes", {})
-    return compiler._shapes
+    monkeypatch.setattr(interpreter, "_shapes", {})
+    return interpreter._shapes
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("element", ELEMENTS, ids=str)
 def test_types_of_blocks(element: Any, shape: Any, known: dict[Any, Any]) -> None:
     expected = core.block_type(element, shape)
-    with compiler._exact_interpreter():
+    with interpreter._exact_interpreter():
         made = [core.block_type(element, shape) for _ in range(3)]
     for found in made:
         assert found == expected and found.element_ty is element and told(found) == told(expected)
@@ -43,7 +43,7 @@ def test_a_shape_is_looked_at_once(known: dict[Any, Any], monkeypatch: pytest.Mo
     seen = []
     check = core.validate_block_shape
     monkeypatch.setattr(core, "validate_block_shape", lambda shape: [seen.append(list(shape)), check(shape)][1])
-    with compiler._exact_interpreter():
+    with interpreter._exact_interpreter():
         for element in ELEMENTS:
             for shape in ([2, 8], [core.constexpr(2), 8], [16]):
                 core.block_type(element, shape)
@@ -51,7 +51,7 @@ def test_a_shape_is_looked_at_once(known: dict[Any, Any], monkeypatch: pytest.Mo
 
 
 def test_what_is_no_shape_is_refused(known: dict[Any, Any]) -> None:
-    with compiler._exact_interpreter():
+    with interpreter._exact_interpreter():
         for _ in range(2):
             core.block_type(core.int32, [16, 1])
             for shape, error in (([], TypeError), ([16.0, 1], TypeError), ([3], ValueError), ([2**30], ValueError)):

@@ -7,7 +7,7 @@ import numpy as np
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.loops import Kernel
-from eagerjit.runtime.gpu import compiler
+from eagerjit.runtime.gpu import interpreter
 
 TABLES = np.array(table_words(), np.uint32)
 
@@ -25,7 +25,7 @@ def start(launch: Launch, words: dict[str, int | float], tasks: int) -> int:
     words = words | {"tasks": tasks, "status": status.ctypes.data, "tables": TABLES.ctypes.data}
     source = launch.source
     arguments = [words[p.name] for p in source.params]
-    compiler.interpret(source.text, source.name, launch.signature, launch.constants, launch.grid, arguments)
+    interpreter.interpret(source.text, source.name, launch.signature, launch.constants, launch.grid, arguments)
     return int(status[0])
 
 

@@ -25,7 +25,7 @@ def triton() -> ast.AST:
     body = "\n    ".join(f"a{i} = x + {i}" for i in range(500))
     text = f"import triton\n\n\n@triton.jit\ndef k(x):\n    {body}\n"
     compiler._parses_alone()
-    return compiler._function(text, "k", False).parse()  # type: ignore[no-any-return]
+    return compiler.function(text, "k", False).parse()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("ours", [native, triton])

@@ -17,7 +17,7 @@ from fake_maps import MapWord, TensorMap
 
 from eagerjit.compiled import gpu_kernels
 from eagerjit.cuda.execution import Compile, compiled, layouts
-from eagerjit.runtime.gpu import compiler
+from eagerjit.runtime.gpu import interpreter
 from eagerjit.runtime.gpu.descriptors import FORMATS, ITEMSIZES, Box, Descriptor
 from eagerjit.runtime.gpu.devices import Device, platform, using
 from eagerjit.runtime.gpu.launch import Kernel, added
@@ -152,7 +152,7 @@ def interpreted(library: FakeLibrary) -> Compile:
                 if address:
                     library.memory.view(address, 1, name)
                 values.append(np.int64(word).view(np.float64).item() if kind == "fp64" else word)
-            compiler.interpret(source.text, source.name, signature, launch.constants, run.grid[:2], values)
+            interpreter.interpret(source.text, source.name, signature, launch.constants, run.grid[:2], values)
 
         image, boxes = library.define(name, tuple(WORDS[k] for k in own), body), map(box, launch.descriptors)
         return Kernel(device, image, name, own, launch.warps, boxes=tuple(boxes))

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from eagerjit.runtime.gpu.compiler import fused
+from eagerjit.runtime.gpu.interpreter import fused
 
 Array = np.ndarray
 DTYPES: dict[str, Any] = {
