@@ -112,7 +112,11 @@ class OrderedText(KernelText):
         self.emit(f"same = {self._alike('before', NONE, '_before')}(position > 0)")
         self.emit(f"if (same == 0) | (position % {SHARED} == 0):" if shared else "if same == 0:")
         outside = self._enter(set())
-        self._add("", self.value)
+        there = [s for s in self.value if shared and isinstance(s, Load) and s.param == self.store_.param]
+        self.conditions.append(("(same == 0)", NONE))  # what is there is another program's, which may write it
+        self.statements(there)
+        self.conditions.pop()
+        self._add("", [s for s in self.value if s not in there])
         if shared:
             self.emit(f"kept = tl.where(same, {self._filled_like(self._incoming)}, kept)")
             self.emit(f"piece = position // {SHARED}")

@@ -16,8 +16,9 @@ Array = np.ndarray
 class Accesses:
     """Which threads of a launch read and wrote which words: what two of them do to one must be ordered.
 
-    Warps of a block are ordered by barriers. A block comes after another one only where both have met, by an atomic
-    operation: what that one wrote before, this one may read after.
+    Warps of a block are ordered by barriers, but where one reads a word and then writes it: others may read it then,
+    as Triton has several warps load what one of them stores. A block comes after another one only where both have met,
+    by an atomic operation: what that one wrote before, this one may read after.
     """
 
     what: str
@@ -50,10 +51,14 @@ class Accesses:
         address, block, warp, phase, writes, _ = noted[:, np.lexsort((noted[3], noted[1], noted[0]))]
         first = np.flatnonzero(np.r_[True, (np.diff(address) | np.diff(block) | np.diff(phase)) != 0])
         several = np.minimum.reduceat(warp, first) != np.maximum.reduceat(warp, first)
-        wrong = several & (np.maximum.reduceat(writes, first) == 1)
-        if wrong.any():
-            place = first[np.argmax(wrong)]
-            raise Violation(f"{self.what}: warps of block {block[place]} race for {address[place]:#x}")
+        suspect = several & (np.maximum.reduceat(writes, first) == 1)
+        ends = np.r_[first[1:], len(address)]
+        for begin, end in zip(first[suspect], ends[suspect], strict=True):
+            rows = list(zip(warp[begin:end].tolist(), writes[begin:end].tolist(), strict=True))
+            writers = {own for own, writing in rows if writing}
+            reads_first = next(writing for own, writing in rows if own in writers) == 0
+            if len(writers) > 1 or not reads_first:
+                raise Violation(f"{self.what}: warps of block {block[begin]} race for {address[begin]:#x}")
 
     def _between_blocks(self, noted: Array) -> None:
         address, block, _, _, writes, met = noted[:, np.lexsort((noted[4], noted[0]))]

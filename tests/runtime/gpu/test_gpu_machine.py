@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import F32, Machine
+from machines import F32, GPU, Machine
 
 from eagerjit.runtime.gpu.errors import OutOfMemoryError
 from eagerjit.runtime.gpu.event import Event
@@ -176,6 +176,7 @@ def test_captured_calls(target: Machine) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(GPU != "gpu", reason="the process has no fake device")
 def test_a_kernel_outside_of_its_memory_is_an_error_of_that_process() -> None:
     code = """
 import machines

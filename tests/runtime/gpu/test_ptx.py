@@ -217,6 +217,10 @@ def test_races_of_warps() -> None:
     with pytest.raises(Violation, match="warps of block 0 race"):
         ran(WRITTEN + TURNED, np.zeros(64, np.uint64))
     ran(WRITTEN + "bar.sync 0;" + TURNED, np.zeros(64, np.uint64))
+    kept = "ld.global.b32 %r5, [%rd0]; setp.eq.s32 %p1, %r1, 0; @%p1 st.global.b32 [%rd0], %r5;"
+    ran(kept, np.zeros(64, np.uint64))
+    with pytest.raises(Violation, match="warps of block 0 race"):
+        ran(kept.partition(";")[2] + kept, np.zeros(64, np.uint64))
 
 
 COUNTED = "bar.sync 0; setp.eq.s32 %p1, %r1, 0; @%p1 atom.global.gpu.acq_rel.add.s32 %r6, [%rd0+1024], 1; bar.sync 0;"
