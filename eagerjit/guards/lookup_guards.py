@@ -59,7 +59,7 @@ def guard_methods(tracer: Tracer, journal: Journal) -> None:
     changing, known = journal.changing(), set[tuple[type, str]]()
 
     def guard(kind: type, name: str, found: Any) -> None:
-        if (kind, name) in known or any((id(base), name) in changing for base in kind.__mro__):
+        if (kind, name) in known:
             return
         known.add((kind, name))
         holder, leaf = tracer.new_leaf(), tracer.new_leaf()
@@ -67,19 +67,23 @@ def guard_methods(tracer: Tracer, journal: Journal) -> None:
         tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
         tracer.guard_object(leaf, Op.IS, found)
 
+    def guard_inherited(kind: type, name: str, found: Any) -> None:
+        if not any((id(base), name) in changing for base in kind.__mro__):
+            guard(kind, name, found)
+
     for (_, name), owner in journal.objects_read.items():  # `super().forward`, `nn.Linear.forward`
         held = vars(owner).get(name) if isinstance(owner, type) and not has_own_attributes(owner) else None
-        if isinstance(held, FunctionType) and not issubclass(owner, Tensor):
+        if isinstance(held, FunctionType) and not issubclass(owner, Tensor) and (id(owner), name) not in changing:
             guard(owner, name, held)
     for (_, name), owner in journal.inherited.items():
         kind, found = type(owner), lookup.inherited(owner, name)
         holding = next((base for base in kind.__mro__ if name in vars(base)), object)
         if isinstance(found, FunctionType) and not (has_own_attributes(holding) or isinstance(owner, Tensor)):
-            guard(kind, name, found)
+            guard_inherited(kind, name, found)
     for operation in journal.operations:
         method, kind = _ASSIGNING.get(operation.apply), type(operation.target)
         if method is not None and kind.__flags__ & _HEAP_TYPE and kind is not Path and not issubclass(kind, Tensor):
-            guard(kind, method, getattr(kind, method))
+            guard_inherited(kind, method, getattr(kind, method))
 
 
 def _may_change_class(owner: Any) -> bool:

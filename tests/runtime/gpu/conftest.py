@@ -10,6 +10,15 @@ from machines import GPU, Machine, compile_for, interpreted, machine
 
 from eagerjit.cuda import execution
 from eagerjit.runtime.gpu.devices import Device, Platform, using
+from eagerjit.runtime.gpu.precision import precision
+
+
+@pytest.fixture(autouse=True)
+def _exact_products() -> Iterator[None]:
+    """How exactly factors are multiplied is as before after each test: benchmarks choose it for their process."""
+    before = precision.name
+    yield
+    precision.name = before
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import ptx_threads
+import ptx_kernels
 from fake_driver import FakeLibrary
 from fake_maps import MapWord, TensorMap
 
@@ -171,7 +171,7 @@ def executed(library: FakeLibrary, capability: int) -> Compile:
 
         def body(run: Any, *words: Any) -> None:
             values = [w if isinstance(w, TensorMap) else int(w).to_bytes(8, "little", signed=w < 0) for w in words]
-            ptx_threads.run(binary.ptx, library.memory, name, run.grid, run.block[0], run.shared, values)
+            ptx_kernels.run(binary.ptx, library.memory, name, run.grid, run.block[0], run.shared, values)
 
         image = library.define(name, tuple(WORDS[k] for k in (*own, *["pointer"] * hidden)), body)
         return Kernel(device, image, name, own, binary.warps, binary.shared, hidden, binary.boxes)

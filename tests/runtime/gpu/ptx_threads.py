@@ -8,40 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from fake_memory import Memory
 from ptx_arithmetic import DTYPES, Unknown
-from ptx_memory import Accesses, Global, Shared
-from ptx_text import Instruction, PtxKernel, parse
+from ptx_memory import Global, Shared
+from ptx_text import Instruction, PtxKernel
 
-THREADS = 1 << 14
-"""Threads that are done together, in whole blocks."""
 WARP = 32
 REGISTERS = {"pred": np.bool_, **{f"{t}{n}": np.dtype(f"u{n // 8}").type for n in (16, 32, 64) for t in "busf"}}
 """What a register of each type holds: bits."""
 Array = np.ndarray
 Handler = Callable[["Threads", list[str], tuple[str, ...]], None]
-
-
-def run(
-    text: str, memory: Memory, name: str, grid: tuple[int, int, int], threads: int, shared: int, values: list[Any]
-) -> None:
-    """Run the kernel of a text: each parameter's bytes, or a tensor's map. Violation where blocks or warps race."""
-    kernel, blocks = _parsed(text), grid[0] * grid[1] * grid[2]
-    together, accesses = max(THREADS // threads, 1), Accesses(name)
-    with np.errstate(all="ignore"):
-        for first in range(0, blocks, together):
-            some = range(first, min(first + together, blocks))
-            Threads(kernel, Global(memory, name, accesses), name, grid, some, threads, shared, values).run()
-    accesses.check()
-
-
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> PtxKernel:
-    return parse(text)
 
 
 def _laid_out(kernel: PtxKernel, values: list[Any]) -> tuple[Array, dict[int, Any]]:
@@ -60,9 +38,10 @@ class Threads:
 
     def __init__(
         self, kernel: PtxKernel, memory: Global, name: str, grid: tuple[int, int, int], blocks: range,
-        threads: int, shared: int, values: list[Any],
+        threads: int, shared: int, values: list[Any], handler: Callable[[str], Handler],
     ):  # fmt: skip
         self.kernel, self.memory, self.name, self.per_block, self.grid = kernel, memory, name, threads, grid
+        self.handler = handler
         self.total = len(blocks) * threads
         self.parameters, self.maps = _laid_out(kernel, values)
         self.kinds = {register: REGISTERS[kind] for register, kind in kernel.registers.items()}
@@ -138,10 +117,8 @@ class Threads:
         return self.at[~holds if predicate.startswith("!") else holds]
 
     def _do(self, instruction: Instruction) -> None:
-        from ptx_instructions import handler
-
         try:
-            handler(instruction.opcode)(self, instruction.opcode.split("."), instruction.operands)
+            self.handler(instruction.opcode)(self, instruction.opcode.split("."), instruction.operands)
         except Unknown as error:
             raise Unknown(f"{self.name}: {instruction.opcode} {instruction.operands}: {error}") from error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import ptx_arithmetic
-import ptx_threads
+import ptx_kernels
 import pytest
 from fake_memory import Memory, Violation
 from ptx_text import parse
@@ -40,7 +40,7 @@ def ran(body: str, *rows: np.ndarray, blocks: int = 1, count: int = 0) -> list[n
         for word, row in zip(words, rows, strict=True):
             word[:] = _padded(row, threads)
         given = [address.to_bytes(8, "little"), count.to_bytes(8, "little")]
-        ptx_threads.run(HEAD + body + "\nret;\n}", memory, "kernel", (blocks, 1, 1), 64, 1024, given)
+        ptx_kernels.run(HEAD + body + "\nret;\n}", memory, "kernel", (blocks, 1, 1), 64, 1024, given)
         return [word.copy() for word in words]
 
 
