@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,15 @@ def why_no_gpu() -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` are deselected where there is no GPU."""
+    """Tests marked `gpu` are deselected where there is no GPU; there, their files are those that the script runs."""
     marked = [item for item in items if item.get_closest_marker(NEEDS)]
     if not marked or why_no_gpu() is None:
         return
+    sys.path.append(str(Path(__file__).resolve().parent.parent))
+    from benchmarks import gpu_tests
+
+    if missed := {item.path for item in marked} - {*gpu_tests.files()}:
+        raise pytest.UsageError(f"benchmarks/gpu.sh would not find the tests for GPUs in {', '.join(map(str, missed))}")
     items[:] = [item for item in items if not item.get_closest_marker(NEEDS)]
     config.hook.pytest_deselected(items=marked)
     _deselected[NEEDS] = len(marked)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
+from types import CellType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from eagerjit.effects.lru_cached_calls import Memoized
 from eagerjit.guards.comparing import MUTABLE, contents
 from eagerjit.guards.dictionary_items import Keyed
 from eagerjit.guards.sliding_lists import Windows
+from eagerjit.watching.slots import look
 
 KEYS = object()
 """What stands for the keys of a dictionary and their order, where all of them are read and no item is."""
@@ -27,6 +31,14 @@ class _Options:
 
     def __call__(self) -> bool:
         return bool(self._contents(None) == self.before)
+
+
+def _held(holder: Any, key: str) -> Any:
+    """What a dictionary or a variable of a function or module holds, None if nothing; attributes are not looked at."""
+    if type(holder) is CellType:
+        return look(holder, key, "cell")
+    table = holder.__dict__ if type(holder) is ModuleType else holder
+    return table.get(key) if type(table) is dict else None
 
 
 class Reads:
@@ -49,6 +61,7 @@ class Reads:
         self.whole: set[int] = set()  # Modules of which something reads all there is, unseen
         self.told_apart: dict[int, Any] = {}  # tuples and containers of which code asks which ones they are
         self._read_at: dict[tuple[int, Any], int] = {}
+        self._places: dict[int, tuple[Any, str]] = {}  # where objects were read that the collector may not track
 
     def note_read(self, holder: Any, key: Any) -> None:
         """Code is about to read an attribute, an item or a variable; with None all there is."""
@@ -65,6 +78,17 @@ class Reads:
         if slot not in self.written and slot not in self.read_first:
             self.read_first.add(slot)
             self._alive.append(holder)
+            if type(key) is str and type(value := _held(holder, key)) in (dict, tuple, np.ndarray):
+                self._places[id(value)] = holder, key
+
+    def is_held_outside(self, value: Any) -> bool:
+        """Whether an object lies where code has read it first, in one from before the call: so it is from before."""
+        holder, key = self._places.get(id(value), (None, ""))
+        if holder is None or _held(holder, key) is not value:
+            return False
+        owners = id(holder), id(vars(holder)) if type(holder) is ModuleType else 0
+        written = any((owner, k) in self.written for owner in owners for k in (key, None))
+        return not written and self.is_outside(holder)
 
     def note_asked(self, container: Any, name: str, key: Any) -> None:
         """Code is about to call a method that tells what a container holds, maybe under a key."""

@@ -180,6 +180,8 @@ def _tensor(value: Any, inputs: Sequence[Any]) -> Any:
     """An array among tensors as a tensor, also one in Python's lists, numbers as they are."""
     if isinstance(value, (list, tuple)):
         value = np.asarray(value)
+        if state.tracer is not None and state.tracer.journal is not None:
+            state.tracer.journal.own(value)
     if type(value) is TracedArray:
         return value.shared()
     if isinstance(value, np.ndarray):

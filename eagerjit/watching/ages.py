@@ -43,6 +43,7 @@ class Ages:
     """The part of a journal that tells old objects from new ones."""
 
     checks: list[Callable[[], bool]]
+    is_held_outside: Callable[[Any], bool]
 
     def __init__(self) -> None:
         self.paths: dict[int, Path] = {}
@@ -96,11 +97,13 @@ class Ages:
         if isinstance(value, np.ndarray):
             if value.base is not None:  # what shows memory is no older than what owns it
                 fresh = key in self._made or self._is_young(value.base)
+            elif self.is_held_outside(value):
+                fresh = False
             else:  # an old dictionary that holds nothing but arrays and numbers is not known to the collector either
                 young = key not in self._made and self._only_young_know(value, at_least=1)
                 fresh = key in self._made or (young and not self._is_held_unseen(value))
         elif not gc.is_tracked(value):  # a class that it does not track is one of an extension's
-            fresh = not isinstance(value, type) and self._only_young_know(value)
+            fresh = not isinstance(value, type) and not self.is_held_outside(value) and self._only_young_know(value)
             fresh = fresh and (isinstance(value, _SEEN_OR_CONSTANT) or not self._is_held_unseen(value))
             if fresh:  # which stays so, whatever holds it later, and is not asked of all objects there are again
                 self._fresh.add(key)

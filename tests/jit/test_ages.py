@@ -7,6 +7,7 @@ import threading
 import time
 
 import numpy as np
+import pytest
 
 import eagerjit as torch
 from eagerjit.watching.ages import Ages
@@ -121,3 +122,37 @@ def test_options_of_a_call_that_are_none_yet_are_asked_for_again() -> None:
     assert compiled(torch.ones(1)).tolist() == [1.0]
     options["reverse"] = True
     assert compiled(torch.ones(1)).tolist() == [3.0] and names == [3, 2, 1, 1]
+
+
+TABLE = np.float32([1, 2])
+SCALES = {"one": 1, "two": 2}
+
+
+def test_no_objects_are_asked_about_what_lies_in_variables_from_before(monkeypatch) -> None:
+    """What code has read where an object from before holds it is from before too, whoever else holds it."""
+    monkeypatch.setattr(gc, "get_referrers", lambda *objects: pytest.fail(f"who holds {objects}?"))
+    shift = np.float32([3, 4])
+
+    def work(x, name):
+        return x * torch.from_numpy(TABLE) + torch.from_numpy(shift) * SCALES.get(name, 3) + np.add(x, [1, 2])
+
+    compiled, x = torch.jit(work, fullgraph=True), torch.ones(2)
+    for _ in range(2):
+        for name in SCALES:
+            assert compiled(x, name).equal(work(x, name))
+        shift += 1
+
+
+def test_what_the_code_puts_where_it_has_read_before_is_its_own() -> None:
+    table = {"kept": np.float32([1, 2])}
+
+    def work(x):
+        first = x * torch.from_numpy(table["kept"])
+        table["kept"] = np.float32([5, 6])
+        return first + torch.from_numpy(table["kept"])
+
+    compiled = torch.jit(work)
+    for kept in ([1, 2], [3, 4]):
+        table["kept"] = np.float32(kept)
+        assert compiled(torch.ones(2)).tolist() == [kept[0] + 5, kept[1] + 6]
+        assert table["kept"].tolist() == [5, 6]

@@ -192,11 +192,10 @@ def test_wrong_draws(name: str) -> None:
 @pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
 @pytest.mark.parametrize("offset", [-9, -3, -1, 0, 1, 2, 6, 12])
 def test_indices_of_triangles(name, offset):
+    jitted = eagerjit.jit(lambda r, c: getattr(eagerjit, name)(r, c, offset))
     for rows, columns in itertools.product((0, 1, 2, 5, 7), repeat=2):
         expected = getattr(torch, name)(rows, columns, offset)
-        found = getattr(eagerjit, name)(rows, columns, offset)
-        compiled = eagerjit.jit(lambda r, c: getattr(eagerjit, name)(r, c, offset))(rows, columns)
-        for x in (found, compiled):
+        for x in (getattr(eagerjit, name)(rows, columns, offset), jitted(rows, columns)):
             assert x.dtype is eagerjit.int64 and x.is_contiguous() and x.tolist() == expected.tolist()
             assert tuple(x.shape) == tuple(expected.shape)
     assert getattr(eagerjit, name)(3, 4, offset, dtype=eagerjit.int32).dtype is eagerjit.int32
