@@ -45,6 +45,7 @@ def lies_there(journal: Journal, holder: Any, key: Any, value: Any, kind: str) -
     if not journal.is_outside(value):
         return False
     journal.tracer.guard_object(journal.load(holder, key, kind), Op.IS, value)
+    journal.told_apart[id(value)] = value  # where it was read no equal one will do
     return True
 
 

@@ -30,6 +30,25 @@ def an_equal_dictionary_is_kept(jit):
     yield from replaced(jit, lambda world, x: setattr(world, "last", world.held["item"]))
 
 
+@case(versions=4)
+def an_equal_dictionary_replaces_the_one_that_is_kept_already(jit):
+    """The first call that is recorded assigns what lies there."""
+    world = types.SimpleNamespace(held={"item": {"z": 1}}, kept=[1], found=types.SimpleNamespace())
+    world.last, world.found.kept = world.held["item"], world.kept
+
+    def function(x):
+        world.last, world.found.kept = world.held["item"], world.kept
+        return x * 2
+
+    f = jit(function)
+    for change in range(6):
+        yield f(torch.ones(2)), world.held, world.last, world.kept, world.found.kept
+        if change in (1, 3):
+            world.held["item"] = dict(world.held["item"])
+        if change == 2:
+            world.kept = [*world.kept]
+
+
 @case(versions=5)
 def an_equal_dictionary_is_kept_in_a_tuple(jit):
     yield from replaced(jit, lambda world, x: setattr(world, "last", [(world.held["item"], 1)]))
