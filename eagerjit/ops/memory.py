@@ -15,7 +15,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.ops import index, views
 from eagerjit.ops.histories import check_history
 from eagerjit.ops.index import own_array
-from eagerjit.ops.strided import as_strided, memory_of, restrided, share_whole
+from eagerjit.ops.strided import as_strided, give_memory, memory_of, restrided
 from eagerjit.recording.channels_last import FORMATS, last_order, lies_last
 from eagerjit.runtime import mode
 from eagerjit.runtime.layout import has_each_element_once
@@ -124,7 +124,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     if self._requires_grad and mode.grad_mode() and self._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
-        self._data, self._view = np.empty(0, self._data.dtype), None
+        give_memory(self, new_tensor(np.empty(0, self._data.dtype)))
+        self._view = None
         _count_as_written(self)
         return self
     tensor = source if isinstance(source, Tensor) else source.tensor(self.dtype)
@@ -138,8 +139,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
             f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
             f'"{tensor.device}".  This is no longer allowed; the devices must match.'
         )
-    self._data, self._view = tensor._data, None
-    share_whole(self, tensor)
+    give_memory(self, tensor)
+    self._view = None
     _count_as_written(self)
     return self
 
@@ -187,7 +188,8 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
     check_writable(array)
     fresh = self.new_empty(shape)
     fresh.view(-1)[: array.size] = self.detach().reshape(-1)
-    self._data, self._view = fresh._data, None
+    give_memory(self, fresh)
+    self._view = None
     _count_as_written(self)
     return self
 

@@ -18,6 +18,7 @@ from eagerjit.ops.aliasing import Exprs, ViewOp, by_ops
 from eagerjit.ops.index import own_array
 from eagerjit.recording.memory_order import result_order
 from eagerjit.recording.numbers import expression
+from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.state import state
@@ -240,6 +241,14 @@ def share_whole(made: Tensor, source: Tensor) -> None:
     apart = source._view is not None or hasattr(source._storage, "whole")
     if apart and isinstance(source._data, np.ndarray):
         storage_of(made).whole = memory_of(source)[0]
+
+
+def give_memory(tensor: Tensor, source: Tensor) -> None:
+    """Let a tensor show another one's memory; compiled calls look again whether views lie in what they view."""
+    tensor._data = source._data
+    if tensor._view is not None or tensor._storage is not None:
+        mode.bump_epoch()
+    share_whole(tensor, source)
 
 
 def _places(size: Any, stride: Any, offset: int, device: Any) -> Tensor:

@@ -39,6 +39,22 @@ class Memory:
         return out
 
 
+def lies_in_its_base(tensor: Tensor) -> bool:
+    """Whether a view lies where it was made: it, or what it views, may have been given other memory since."""
+    view, array = tensor._view, tensor._data
+    assert view is not None
+    try:
+        made = view.op.view_eager(view.base._data, *view.arguments)
+    except (IndexError, RuntimeError, TypeError, ValueError):
+        return False
+    if made.shape != array.shape or made.dtype != array.dtype:
+        return False
+    steps = zip(made.shape, made.strides, array.strides, strict=True)
+    return not made.size or (
+        made.ctypes.data == array.ctypes.data and all(n == 1 or step == other for n, step, other in steps)
+    )
+
+
 def keep_constant_arrays_apart(tracer: Tracer) -> None:
     """Guard that no array whose contents are constants of the recording lies in memory that the call writes.
 

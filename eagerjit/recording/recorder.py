@@ -184,8 +184,8 @@ class Recording:
             known = [*enumerate(inputs), *journal.world.tensors, *journal.opened.tensors]
             guard_known(tracer, known, owners, values := surroundings.values(journal.changing()))
             guard_identities(tracer, tracer.host.n_arguments)
-            owners += [*tracer.owners, *journal.owners, *journal.objects_read.values()]
-            owners = [o for o in owners if not (has_state(o) and journal.is_made(o))]
+            owners += [*journal.owners, *journal.objects_read.values()]
+            owners = [*tracer.owners, *(o for o in owners if not (has_state(o) and journal.is_made(o)))]
             if reached := [t for t, _ in tracer.outside() if t._requires_grad]:
                 owners.append(Hooks(reached))
             structure_now = structure_of(owners, journal.changing() | unread(owners, journal, varying))

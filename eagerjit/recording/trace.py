@@ -19,7 +19,7 @@ from eagerjit.compiler.passes.complexes import is_complex, is_split
 from eagerjit.recording.examples import Examples
 from eagerjit.recording.memory_order import written_like
 from eagerjit.recording.numbers import wrap
-from eagerjit.recording.reached import Memory
+from eagerjit.recording.reached import Memory, lies_in_its_base
 from eagerjit.recording.traced_inputs import Inputs
 from eagerjit.runtime import busy, dtypes, mode
 from eagerjit.runtime.interrupts import surely
@@ -129,6 +129,8 @@ class Tracer(Inputs, Examples):
             return False
         while tensor._view is not None:
             if tensor._requires_grad or not tensor._view.op.in_place or id(tensor) in self._arguments:
+                return False
+            if not lies_in_its_base(tensor):
                 return False
             tensor = tensor._view.base
             if id(tensor) in self.replaced:

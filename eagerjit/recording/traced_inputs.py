@@ -149,8 +149,8 @@ class Inputs(Places, Numbers):
         self.inputs.append(node)
         grad = int(tensor._requires_grad) if self.needs_grad else 2
         self.bindings.append(TensorLeaf(leaf, node, strides, grad, self.place_leaf(node, array)))
+        self._arguments[id(tensor)] = node  # whose own writes are counted, not those of what it views
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
-        self._arguments[id(tensor)] = node
         self.leaf_of[id(tensor)] = leaf
         if self.is_found(leaf):
             self.guard_object(leaf, Op.TYPE_IS, type(tensor))

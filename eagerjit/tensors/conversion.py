@@ -14,7 +14,7 @@ from eagerjit.devices import CPU, Device
 from eagerjit.ops import views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
-from eagerjit.ops.strided import memory_of, share_whole
+from eagerjit.ops.strided import give_memory, memory_of, share_whole
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.channels_last import FORMATS
 from eagerjit.recording.memory_order import laid_out, refuse_single
@@ -302,8 +302,7 @@ def set_data(self: Tensor, value: Tensor) -> None:
         )
     if self._requires_grad and not value.dtype.is_differentiable:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-    self._data = value._data
-    share_whole(self, value)
+    give_memory(self, value)
 
 
 def reduce_ex(self: Tensor, protocol: Any) -> Any:
