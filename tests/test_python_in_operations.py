@@ -125,3 +125,12 @@ def test_parts_of_complex_numbers_lie_as_they_do() -> None:
         assert again.stride() == shown.stride() and again.tolist() == shown.tolist()
     torch.view_as_real(x).mul_(2)
     assert x[1, 2] == 10 + 2j
+
+
+def test_places_of_combinations_are_not_looked_at_one_by_one() -> None:
+    x = torch.arange(20)
+    torch.combinations(x)
+    names = python_in(lambda: torch.combinations(x))
+    assert len(names) < 100
+    assert torch.combinations(x)[-1].tolist() == [18, 19]
+    assert torch.combinations(x[:1]).shape == (0, 2)

@@ -174,7 +174,9 @@ class RegionBuilder:
         code: list[loops.Stmt] = []
         start: int | str = 0
         stop = emitter.amount(width)
-        if not self.blocking.products:
+        # A number alone is no vector: where it is read next, what a masked store has written must first reach memory.
+        alone = width == 1 and not self.blocking.products
+        if not alone and not self.blocking.products:
             start, stop = writer.block("t", width, self.blocking.columns, code)
         row: list[loops.Stmt] = []
         writer.unflatten(merged.between(0, len(lead)), "r", row)
@@ -190,7 +192,8 @@ class RegionBuilder:
             body.append(loops.Let(after, op, (before, incoming), dtype))
             incoming = after
         body.append(loops.Store(out, where, incoming))
-        row.append(loops.Loop("vector", "i", start, stop, tuple(body), self.blocking.lanes))
+        kind = "serial" if alone else "vector"
+        row.append(loops.Loop(kind, "i", start, stop, tuple(body), self.blocking.lanes))
         code.append(loops.Loop("serial", "r", 0, emitter.amount(rows), tuple(row)))
         kernel = writer.finish(f"{self.name}.1", [tasks_loop(code)])
         work = sizes.mul(rows, width)

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from eagerjit.calling.kinds import is_integer
 from eagerjit.calling.public import named_once, public, sizes_by_name
 from eagerjit.ops import index, pieces, strided, views
@@ -228,8 +230,8 @@ def _chosen(count: Any, r: int, with_replacement: bool, device: Any) -> Tensor:
         return arange(count, device=device).unsqueeze(1)
     if not isinstance(count, SymbolicInt):
         choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-        rows = list(choose(range(count), r))
-        return tensor(rows, dtype=dtypes.int64, device=device).reshape(len(rows), r)
+        rows = np.fromiter(itertools.chain.from_iterable(choose(range(count), r)), np.int64)
+        return tensor(rows, device=device).reshape(-1, r)
     # Of a size that is known only in the call: all tuples of places, of which those in order are taken.
     places = arange(count, device=device)
     lines = [places.reshape(tuple(-1 if i == dim else 1 for i in range(r))) for dim in range(r)]

@@ -228,3 +228,17 @@ def test_reductions_of_one_tensor_share_a_pass():
     np.testing.assert_allclose(total, x.sum(1), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(product, (x * (x - shift)).sum(1), rtol=1e-5, atol=1e-4)
     assert len(steps_of(report)) == 2
+
+
+@pytest.mark.parametrize("op", ("add_rows", "put_rows"))
+def test_rows_of_one_number_are_written_without_vectors(op):
+    arrays = [np.zeros(5, np.float32), np.array([1, 4, 1, 1]), np.array([1, 2, 3, 0.5], np.float32)]
+
+    def record(tracer, inputs):
+        return [tracer.record(TABLE[op], tuple(inputs))]
+
+    executable, report = compiled(record, arrays)
+    expected = [0, 4.5, 0, 0, 2] if op == "add_rows" else [0, 0.5, 0, 0, 2]
+    np.testing.assert_array_equal(run(executable, arrays)[0], np.array(expected, np.float32))
+    *_, writing = (kernel for kernel in report.compiled.kernels if kernel.name.endswith(".1"))
+    assert "loop vector" not in str(writing)
