@@ -134,3 +134,14 @@ def test_places_of_combinations_are_not_looked_at_one_by_one() -> None:
     assert len(names) < 100
     assert torch.combinations(x)[-1].tolist() == [18, 19]
     assert torch.combinations(x[:1]).shape == (0, 2)
+
+
+def test_masks_of_a_tensors_own_shape_are_not_expanded() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    torch.masked_select(x, x > 2)
+    names = python_in(lambda: torch.masked_select(x, x > 2))
+    assert "broadcast_shapes" not in names
+    assert torch.masked_select(x, x > 2).tolist() == [3.0, 4.0, 5.0]
+    assert torch.masked_select(x.T, x.T > 2).tolist() == x.T[x.T > 2].tolist() == [3.0, 4.0, 5.0]
+    assert torch.masked_select(x, x[0] > 0).tolist() == [1.0, 2.0, 4.0, 5.0]
+    assert torch.masked_select(x[0, 0], x[0, 0] > 2).shape == (0,)

@@ -270,6 +270,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, but got {mask.dtype}")
     check_together(input, mask)
+    if input.ndim and tuple(input.shape) == tuple(mask.shape):
+        return subscript.get_item(input, mask)
     shape = shaping.broadcast_shapes(input.shape, mask.shape)
     return subscript.get_item(input.expand(shape).reshape(-1), mask.expand(shape).reshape(-1))
 
