@@ -11,7 +11,7 @@ from eagerjit.backends import cudnn
 from eagerjit.ops.storages import StorageBase as StorageBase
 from eagerjit.runtime import mode
 from eagerjit.script import types as script_types
-from eagerjit.state import state
+from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor, plain_function
 
 _TensorMeta = type(Tensor)
@@ -64,9 +64,7 @@ def _set_cudnn_enabled(arg: bool) -> None:
 
 def _get_default_device() -> str:
     """The kind of device that `set_default_tensor_type` has chosen."""
-    from eagerjit.namespace import settings
-
-    chosen = settings._device_of_type
+    chosen = Defaults.device_of_type
     return "cpu" if chosen is None else str(chosen.type)
 
 

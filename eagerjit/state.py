@@ -52,6 +52,8 @@ class Defaults:
     """Whether a watched backward pass looks for NaN; None where none is watched."""
     module_hooks: ClassVar[dict[int, Any]] = {}
     """Hooks of all Modules."""
+    device_of_type: Any = None
+    """The device that `set_default_tensor_type` has chosen, None for the host."""
     methods = 0
     """How often methods of Tensor were replaced."""
 

@@ -58,7 +58,7 @@ METHODS = {
     "eagerjit.ops.numeric": "hypot_ heaviside_ float_power_ nextafter_ bitwise_left_shift_ bitwise_right_shift_",
     "eagerjit.ops.gamma": "lgamma_ digamma_ mvlgamma_ polygamma_",
     "eagerjit.ops.incomplete": "igamma_ igammac_",
-    "eagerjit.ops.writes": "subtract_ divide_ true_divide_ apply_ map_ cfloat cdouble",
+    "eagerjit.ops.writes": "subtract_ divide_ true_divide_ apply_ map_ chalf cfloat cdouble",
     "eagerjit.ops.draws": "bernoulli_ exponential_ cauchy_ log_normal_ geometric_ random_",
     "eagerjit.ops.mapped_files": "from_file",
     "eagerjit.ops.made": "new_empty_strided",

@@ -7,13 +7,12 @@ from typing import Any
 from eagerjit.devices import CPU, Device
 from eagerjit.effects.cautions import caution
 from eagerjit.runtime.gpu.precision import precision as precision_
-from eagerjit.state import set_device, state
+from eagerjit.state import Defaults, set_device, state
 from eagerjit.tensors.placement import wanted
 
 _deterministic = {"enabled": False, "warn_only": False}
 _warn_always = False
 _interop_threads = 1
-_device_of_type: Device | None = None
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -71,7 +70,6 @@ def get_default_device() -> Device:
 
 def set_default_tensor_type(t: Any) -> None:
     """Make a floating type's dtype and place those of new tensors: `"torch.cuda.DoubleTensor"` or the type."""
-    global _device_of_type
     import eagerjit
     from eagerjit.tensors.legacy import device_of_type, type_of
 
@@ -79,9 +77,9 @@ def set_default_tensor_type(t: Any) -> None:
     if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     eagerjit.set_default_dtype(dtype)
-    if place is not None or state.device is _device_of_type:
+    if place is not None or state.device is Defaults.device_of_type:
         set_device(place)
-        _device_of_type = place
+        Defaults.device_of_type = place
 
 
 def set_num_interop_threads(num: int) -> None:

@@ -15,7 +15,7 @@ from eagerjit.ops.pointwise import as_dtype, promoted, tensor_beside, wide
 from eagerjit.ops.wording import OF_FLOATS, OF_REAL_NUMBERS, also
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.parameters import parameters
-from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
 ELEMENTARY: dict[str, Op] = {}
@@ -151,9 +151,16 @@ def _sinc_rule(g: Any, out: Any, input: Any) -> Any:
 ELEMENTARY["sinc"].rules = (_sinc_rule,)
 
 
+def reals(name: str, operands: tuple[Any, ...]) -> list[Tensor]:
+    """Operands in one floating dtype. Raises NotImplementedError for complex numbers."""
+    if (dtype := result_type(*operands)).is_complex:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{TYPE_NAMES[dtype]}'")
+    return promoted(name, "float", operands)
+
+
 def _xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0; halves are rounded after each."""
-    input, other = promoted("xlogy", "float", (input, other))
+    input, other = reals("xlogy", (input, other))
     pole = (input == 0.0).logical_and((other <= 0.0).logical_or(other.isinf()))
     return (input * other.where(pole.logical_not(), 1.0).log()).where(pole.logical_not(), 0.0) + 0.0  # never -0.0
 

@@ -10,7 +10,7 @@ from eagerjit.calling.elementwise import ElementwiseOp
 from eagerjit.calling.public import public, written
 from eagerjit.calling.results import returned
 from eagerjit.compiler.ops import Primitive, bits
-from eagerjit.ops.elementary import ELEMENTARY, define, logarithmic_rules
+from eagerjit.ops.elementary import ELEMENTARY, define, logarithmic_rules, reals
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import NUMBERS_FOR, POINTWISE, as_dtype, power, promoted
 from eagerjit.runtime import dtypes
@@ -61,6 +61,7 @@ def _hypot(input: Tensor, other: Tensor) -> Tensor:
 @define
 def _xlog1py(input: Any, other: Any) -> Tensor:
     """input * log1p(other), 0 where input is 0."""
+    input, other = reals("xlog1py", (input, other))
     zero = (input == 0.0).logical_and(other.isnan().logical_not())
     return (input * other.where(zero.logical_not(), 0.0).log1p()).where(zero.logical_not(), 0.0)
 

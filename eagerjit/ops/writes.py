@@ -78,6 +78,11 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     return self.copy_(self.new_tensor(values).reshape(self.shape))
 
 
+def chalf(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as complex32, which there are no tensors of: raises NotImplementedError."""
+    return self.to(dtypes.NAMED["complex32"], memory_format=memory_format)
+
+
 def cfloat(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor as complex64."""
     return self.to(dtypes.complex64, memory_format=memory_format)

@@ -115,9 +115,16 @@ def type_of(kind: Any) -> DType:
     return TYPES[name].dtype
 
 
+def _chosen(device: Any) -> Any:
+    """Where `Tensor(...)` lies: `torch.device` as a context and the default device count for nothing, as in PyTorch."""
+    if device is not None:
+        return wanted(device)
+    return None if state.device is None else Defaults.device_of_type
+
+
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     """Tensor(2, 3) is uninitialised; Tensor([1, 2]) holds data, both of the default dtype."""
-    place = wanted(kwargs.pop("device", None))
+    place = _chosen(kwargs.pop("device", None))
     if place is not None:
         made = legacy_tensor(cls, *args, **kwargs, device=CPU)
         made._data = moved(made, place)._data

@@ -130,6 +130,8 @@ def to(
             dtype = dtype_argument("to", argument)
         elif isinstance(argument, bool):
             switches.append(argument)
+        elif isinstance(argument, (float, complex)):  # as a tensor of it
+            dtype = dtypes.float64 if isinstance(argument, float) else dtypes.complex128
         elif argument is not None:
             device = argument
     non_blocking, copied = (*switches, *(non_blocking, copy)[len(switches) :])  # type: ignore[misc]

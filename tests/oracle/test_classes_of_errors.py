@@ -41,6 +41,13 @@ CALLS: dict[str, Callable[[Any], Any]] = {
         for name in ("masked_fill", "masked_fill_")
         for value in ("a", None, [1], (1,))
     },
+    **{
+        f"{name} of a complex tensor and {other}": lambda t, name=name, other=other: getattr(t.special, name)(
+            *((_numbers(t), t.ones(3)) if other == "floats" else (0.5, _numbers(t)))
+        )
+        for name in ("xlogy", "xlog1py")
+        for other in ("floats", "a number")
+    },
     "gumbel_softmax of integers": lambda t: t.nn.functional.gumbel_softmax(t.ones(3, dtype=t.int64)),
     "gumbel_softmax of bools": lambda t: t.nn.functional.gumbel_softmax(t.ones(3) > 0),
     "more dimensions than baddbmm": lambda t: t.baddbmm(t.ones(1, 2, 2, 2), t.ones(2, 2, 2), t.ones(2, 2, 2)),

@@ -207,3 +207,23 @@ def test_indices_of_large_triangles_are_computed_by_one_program(name):
         expected = getattr(torch, name)(rows, columns, offset).numpy()
         assert (getattr(eagerjit, name)(rows, columns, offset).numpy() == expected).all()
     assert OPS["triangle_indices"].programs.keys()
+
+
+@pytest.mark.parametrize("make", ["Tensor(3)", "Tensor(2, 3)", "Tensor([1.0])", "Tensor()", "FloatTensor(3)"])
+def test_the_old_constructor_leaves_default_devices_alone(make: str) -> None:
+    for library in (torch, eagerjit):
+        with library.device("meta"):
+            assert library.zeros(1).device.type == "meta"
+            assert eval(f"library.{make}", {"library": library}).device.type == "cpu"
+
+
+@pytest.mark.parametrize("number", [1.5, 0.0, 2j])
+def test_to_takes_a_number_for_a_tensor_of_it(number: complex) -> None:
+    for kind in ("float32", "int32"):
+        ours, theirs = (t.ones(2, dtype=getattr(t, kind)).to(number).dtype for t in (eagerjit, torch))
+        assert str(ours) == str(theirs)
+
+
+def test_complex_halves_say_that_there_are_none() -> None:
+    with pytest.raises(NotImplementedError, match="complex32"):
+        eagerjit.ones(2).chalf()
