@@ -78,10 +78,12 @@ def is_pythons(value: Any) -> bool:
 
 
 def has_own_attributes(value: Any) -> bool:
-    """Whether attributes read from a value need guards: not those of tensors, library objects, types and functions."""
+    """Whether attributes read from a value need guards: not those of tensors, functions, most library objects."""
     if isinstance(value, (Tensor, FunctionType, BuiltinFunctionType, MethodType)) or is_plain(value):
         return False
     if isinstance(value, (type, ModuleType)):
+        if isinstance(value, type) and value.__module__ in WATCHED:
+            return True
         return not is_library_name(value.__module__ if isinstance(value, type) else value.__name__)
     module = type(value).__module__
     return (module in WATCHED or not module.startswith("eagerjit")) and not has_state(value)

@@ -223,7 +223,7 @@ class Calls(PutOff, LibraryCalls):
         if function is dir and args:
             self._note_listed(args[0])
         if module == "builtins" and name in _HARMLESS:
-            self._note_class_asked(function, args)
+            self.note_class_asked(function, args)
             for value in args:
                 journal.look_behind(value)
             return None

@@ -43,6 +43,9 @@ _OPERATORS = {
 _FEWEST, _MOST = -5, 256
 """Between which integers there is one object for each in CPython."""
 
+_MATCHED = 1 << 5 | 1 << 6
+"""The flags of classes that patterns take for sequences and for mappings."""
+
 _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
 
 
@@ -104,6 +107,14 @@ def note_lacking(journal: Journal, kind: type, names: tuple[str, ...]) -> None:
     for base in kind.__mro__:
         if has_own_attributes(base) and not hasattr(base, "_jit_state"):
             journal.lacked |= {(id(base), name): base for name in names if name not in vars(base)}
+
+
+def note_method(journal: Journal, kind: type, name: str) -> None:
+    """Whether a class has a special method is asked, which it may get or lose."""
+    note_lacking(journal, kind, (name,))
+    for base in kind.__mro__:
+        if name in vars(base):
+            return note_inherited(journal, kind, base, name)
 
 
 class Implicit:
@@ -189,11 +200,23 @@ class Implicit:
         """A `raise` alone raises the error that is being handled."""
         note_handled(self.journal, source(frame))
 
+    def match_container(self, frame: FrameType, _: None) -> None:
+        """A pattern of a sequence or mapping asks for a flag, which `register` of an abstract class sets."""
+        (value,) = frames.stack(frame, 1)
+        kind = type(value)
+        if has_own_attributes(kind):
+            flags = kind.__flags__ & _MATCHED
+            self.journal.checks.append(lambda: kind.__flags__ & _MATCHED == flags)
+            self.calls.note_class_asked(type, (value,))
+
     def match_class(self, frame: FrameType, count: int) -> None:
         """A pattern reads attributes of what it is compared with."""
         subject, kind, names = frames.stack(frame, 3)
+        self.calls.note_class_asked(isinstance, (subject, kind))
         if not isinstance(subject, kind):
             return
+        if count:
+            note_attribute(self.journal, kind, "__match_args__")
         for name in (*getattr(kind, "__match_args__", ())[:count], *names):
             note_attribute(self.journal, subject, name)
             if not isinstance(subject, Tensor):

@@ -18,6 +18,7 @@ _HANDLERS: dict[str, str] = {
     "LOAD_DEREF": "load_cell", "LOAD_CLASSDEREF": "load_cell",
     "STORE_DEREF": "store_cell", "DELETE_DEREF": "delete_cell",
     "LOAD_SUPER_ATTR": "load_super_attribute", "MATCH_CLASS": "match_class",
+    "MATCH_SEQUENCE": "match_container", "MATCH_MAPPING": "match_container",
     "BINARY_SUBSCR": "load_item", "STORE_SUBSCR": "store_item", "DELETE_SUBSCR": "delete_item",
     "UNPACK_SEQUENCE": "iterate", "UNPACK_EX": "iterate",
     "LIST_EXTEND": "iterate", "SET_UPDATE": "iterate", "GET_ITER": "iterate",

@@ -41,7 +41,7 @@ from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, in_python, is_consumed, items_of
-from eagerjit.watching.implicit import note_attribute, note_entered, note_lacking
+from eagerjit.watching.implicit import note_attribute, note_entered, note_lacking, note_method
 from eagerjit.watching.introspection import note_described
 from eagerjit.watching.observation import is_internal, user_line
 from eagerjit.watching.slots import ABSENT, look
@@ -209,15 +209,20 @@ class LibraryCalls:
             return None
         return self.when_called(function, frame, source, *args[:-1], self.when_called(list, frame, source, args[-1]))
 
-    def _note_class_asked(self, function: Any, args: tuple[Any, ...]) -> None:
-        """`isinstance`, `issubclass`, `type`: objects and abstract classes may come to be others'."""
-        if is_any_of(function, (isinstance, type)) and args and has_own_attributes(args[0]) and not has_state(args[0]):
+    def note_class_asked(self, function: Any, args: tuple[Any, ...]) -> None:
+        """`isinstance`, `issubclass`, `type`: objects and abstract classes may come to be others'; `callable`."""
+        asks = is_any_of(function, (isinstance, type, callable)) and args
+        if asks and has_own_attributes(args[0]) and not has_state(args[0]):
             self.journal.kinds_read[id(args[0])] = args[0]
+        if function is callable and len(args) == 1:
+            note_method(self.journal, type(args[0]), "__call__")
         if not is_any_of(function, (isinstance, issubclass)) or len(args) < 2:
             return
         kind = type(args[0]) if function is isinstance else args[0]
         for asked in args[1] if isinstance(args[1], tuple) else args[1:]:
-            if isinstance(asked, abc.ABCMeta) and has_own_attributes(asked) and isinstance(kind, type):
+            if not (isinstance(asked, abc.ABCMeta) and isinstance(kind, type)):
+                continue
+            if has_own_attributes(asked) or has_own_attributes(kind):  # Python's classes may take in the user's
                 self.journal.checks.append(functools.partial(_is_subclass, kind, asked, issubclass(kind, asked)))
                 of_object = kind is not args[0] and has_own_attributes(args[0]) and self.journal.is_outside(args[0])
                 if of_object and getattr(asked, "_is_protocol", False):
