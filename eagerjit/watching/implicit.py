@@ -43,6 +43,15 @@ _OPERATORS = {
 _FEWEST, _MOST = -5, 256
 """Between which integers there is one object for each in CPython."""
 
+_TEXT = ("__format__", "__str__", "__repr__")
+_ASKED = {
+    "callable": ("__call__",), "len": ("__len__",), "bool": ("__bool__", "__len__"), "reversed": ("__reversed__",),
+    "int": ("__int__", "__index__"), "float": ("__float__",), "complex": ("__complex__", "__float__"),
+    "round": ("__round__",), "abs": ("__abs__",), "format": _TEXT, "str": _TEXT[1:], "repr": _TEXT[2:],
+    **dict.fromkeys("sum min max any all sorted list tuple set enumerate iter".split(), ("__iter__",)),
+}  # fmt: skip
+"""Special methods that functions of Python's look for first."""
+
 _MATCHED = 1 << 5 | 1 << 6
 """The flags of classes that patterns take for sequences and for mappings."""
 
@@ -109,12 +118,12 @@ def note_lacking(journal: Journal, kind: type, names: tuple[str, ...]) -> None:
             journal.lacked |= {(id(base), name): base for name in names if name not in vars(base)}
 
 
-def note_method(journal: Journal, kind: type, name: str) -> None:
-    """Whether a class has a special method is asked, which it may get or lose."""
-    note_lacking(journal, kind, (name,))
-    for base in kind.__mro__:
-        if name in vars(base):
-            return note_inherited(journal, kind, base, name)
+def note_methods_asked(journal: Journal, function: Any, kind: type) -> None:
+    """Python's functions call special methods, which a class may get; `callable` asks for one that it may lose, too."""
+    note_lacking(journal, kind, _ASKED.get(function.__name__, ()))
+    base = next((b for b in kind.__mro__ if "__call__" in vars(b)), None) if function is callable else None
+    if base is not None:
+        note_inherited(journal, kind, base, "__call__")
 
 
 class Implicit:
@@ -312,6 +321,7 @@ class Implicit:
         depth, as_repr, converts = operand
         value = frames.stack(frame, depth + 1)[0]
         self._note_all([value])
+        self.note_lacking(type(value), _TEXT)
         note_written(self.journal, [value], source(frame), as_repr)
         if converts:
             return

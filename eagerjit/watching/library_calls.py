@@ -41,7 +41,7 @@ from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.containers import CONTAINERS, TAKING_ITEMS, in_python, is_consumed, items_of
-from eagerjit.watching.implicit import note_attribute, note_entered, note_lacking, note_method
+from eagerjit.watching.implicit import note_attribute, note_entered, note_lacking, note_methods_asked
 from eagerjit.watching.introspection import note_described
 from eagerjit.watching.observation import is_internal, user_line
 from eagerjit.watching.slots import ABSENT, look
@@ -214,8 +214,8 @@ class LibraryCalls:
         asks = is_any_of(function, (isinstance, type, callable)) and args
         if asks and has_own_attributes(args[0]) and not has_state(args[0]):
             self.journal.kinds_read[id(args[0])] = args[0]
-        if function is callable and len(args) == 1:
-            note_method(self.journal, type(args[0]), "__call__")
+        if len(args) and type(function) in (type, BuiltinFunctionType):
+            note_methods_asked(self.journal, function, type(args[0]))
         if not is_any_of(function, (isinstance, issubclass)) or len(args) < 2:
             return
         kind = type(args[0]) if function is isinstance else args[0]

@@ -144,3 +144,37 @@ def whether_distributions_check_what_they_are_given(jit):
         distributions.Distribution.set_default_validate_args(checked)
         yield attempt(f, torch.zeros(2), -torch.ones(2))
         yield attempt(f, torch.zeros(2), torch.ones(2))
+
+
+@case
+def methods_that_functions_of_python_look_for_first(jit):
+    for bases, members, name, found, function in (
+        ((), {"__index__": lambda self: 1}, "__float__", lambda self: 9.0, float),
+        ((), {"__index__": lambda self: 1}, "__int__", lambda self: 9, int),
+        ((), {"__float__": lambda self: 1.0}, "__complex__", lambda self: 9j, complex),
+        ((), {"__len__": lambda self: 1}, "__bool__", lambda self: False, bool),
+        ((), {"__repr__": lambda self: "a"}, "__str__", lambda self: "abc", lambda v: len(f"{v}") + len(f"{v!s:>2}")),
+        ((), {"__str__": lambda self: "a"}, "__format__", lambda self, spec: "abc", lambda v: len(format(v))),
+        ((float,), {}, "__round__", lambda self: 7, round),
+        ((float,), {}, "__abs__", lambda self: 7, abs),
+        ((list,), {}, "__len__", lambda self: 7, len),
+        ((list,), {}, "__iter__", lambda self: iter([7.0]), sum),
+    ):
+        kind = type("Kind", bases, members)
+        value = kind()
+        f = jit(lambda x, value=value, function=function: x * function(value))
+        yield f(torch.ones(2))
+        setattr(kind, name, found)
+        yield f(torch.ones(2))
+
+
+@case(versions=2)
+def a_class_comes_to_be_reversible(jit):
+    members = {"__len__": lambda self: 2, "__getitem__": lambda self, i: float(i)}
+    kind = type("Kind", (Empty,), members)
+    value = kind()
+    yield from changed(
+        jit,
+        lambda x: [x * v for v in reversed(value)],
+        lambda: setattr(kind, "__reversed__", lambda self: iter([7.0])),
+    )
