@@ -28,9 +28,10 @@ class Color(enum.Enum):
 class Level(enum.IntEnum):
     LOW, HIGH = 0, 1
 class Key:
-    pass
+    def __repr__(self): return "a key"
 class Known:
     def __init__(self, n): self.n = n
+    def __repr__(self): return f"known {self.n}"
     def __hash__(self): return hash(self.n)
     def __eq__(self, other): return isinstance(other, Known) and self.n == other.n
 class Own(dict):
