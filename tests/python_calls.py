@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from typing import Any
 
 
 def python_in(call: Callable[[], Any]) -> list[str]:
-    """The names of the functions that Python runs in a call, but for itself and what a collection of garbage runs."""
-    found, collects = list[str](), gc.isenabled()
-    gc.disable()
+    """The names of the functions that Python runs in a call, but for itself."""
+    found = list[str]()
     sys.setprofile(lambda frame, event, _: found.append(frame.f_code.co_name) if event == "call" else None)
     try:
         call()
     finally:
         sys.setprofile(None)
-        if collects:
-            gc.enable()
     return found[1:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -243,10 +244,15 @@ def share_whole(made: Tensor, source: Tensor) -> None:
         storage_of(made).whole = memory_of(source)[0]
 
 
+_ALONE = 2
+"""References to the storage of a tensor that shares it with none: the tensor's, and the argument of who counts."""
+
+
 def give_memory(tensor: Tensor, source: Tensor) -> None:
     """Let a tensor show another one's memory; compiled calls look again whether views lie in what they view."""
     tensor._data = source._data
-    if tensor._view is not None or tensor._storage is not None:
+    shared = tensor._storage is not None and sys.getrefcount(tensor._storage) > _ALONE  # as views do
+    if tensor._view is not None or shared:
         mode.bump_epoch()
     share_whole(tensor, source)
 
